@@ -1,0 +1,48 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test lint format bench clean
+
+help:
+	@echo "make demo    embed generated streams, check them, decode them, draw them"
+	@echo "make test    format, lint, types, layers, then all tests and docstring examples"
+	@echo "make lint    the first four of these"
+	@echo "make bench   time against every peer that is installed; results in benchmarks/"
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or newer is needed; call make PYTHON=..."'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	@# An oracle of the tests that comes as source: without a C++ compiler its tests are skipped.
+	-$(PIP) install -c constraints.txt --no-build-isolation iisignature
+	touch $@
+
+demo: $(VENV)/.ready
+	$(BIN)/python -m logcde.demo
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+
+format: $(VENV)/.ready
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+# Peers belong to the benchmark only; pysiglib imports torch, whose plain build brings gigabytes that are not needed.
+$(VENV)/.peers: $(VENV)/.ready
+	$(PIP) install -c constraints.txt -e '.[bench]'
+	-$(PIP) install torch==2.13.0 && $(PIP) install pysiglib
+	touch $@
+
+bench: $(VENV)/.peers
+	$(BIN)/python -m logcde.bench
+
+clean:
+	rm -rf $(VENV) out

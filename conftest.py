@@ -1,0 +1,9 @@
+"""Every test runs in double precision, with strict promotion and with array types checked at run time."""
+
+import jax
+from jaxtyping import install_import_hook
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+# Kernels are left out: Numba compiles their plain Python source.
+install_import_hook(["logcde.algebra", "logcde.streams", "logcde.embedding"], "beartype.beartype")

@@ -1,0 +1,21 @@
+"""The vocabulary of axes, each named once, and the array types of public signatures.
+
+| axis       | what it counts                                                |
+|------------|---------------------------------------------------------------|
+| `series`   | observation streams in a data set                             |
+| `event`    | stamps of one or all series, simultaneous observations merged |
+| `obs`      | single observations (event, channel, value)                   |
+| `channel`  | discretely observed channels                                  |
+| `letter`   | coordinates of the driving path (values, counts, continuous)  |
+| `interval` | query intervals                                               |
+| `lie`      | coordinates in a Lyndon basis                                 |
+| `knot`     | knots of continuous channels                                  |
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+Numbers: TypeAlias = float | int | Sequence | np.ndarray
+"""What becomes an array of numbers."""

@@ -1,0 +1,21 @@
+"""Errors that a person can act on: what was found, where, and what to do about it."""
+
+
+class LogcdeError(ValueError):
+    """Base class of every error that this library raises about its input."""
+
+
+class StreamError(LogcdeError):
+    """Observations that cannot be taken as they are."""
+
+
+class PartitionError(LogcdeError):
+    """Query points that do not cut a series' horizon into intervals."""
+
+
+class BasisError(LogcdeError):
+    """Coordinates that belong to different bases, or to none."""
+
+
+class EmbeddingError(LogcdeError):
+    """Options of an embedding that do not fit each other or the data."""
