@@ -1,0 +1,219 @@
+"""Clocks: how the float64 times inside a `Streams` relate to the stamps that the user has.
+
+Inside, every time is a number in [0, T]. A clock converts in whole ticks, so that what goes in comes out unchanged, to
+the last nanosecond; where float64 cannot promise that, ingest refuses. Clocks know nothing about series or channels.
+"""
+
+import abc
+import dataclasses
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import NamedTuple, TypeAlias
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from logcde.errors import StreamError
+from logcde.streams.ticks import Ticks
+
+HOUR = timedelta(hours=1)
+
+
+class Stamps(NamedTuple):
+    """float64, `datetime64` or `timedelta64` stamps; datetimes with a zone are kept in UTC beside its name."""
+
+    array: np.ndarray
+    zone: str | None = None
+
+    @property
+    def missing(self) -> Bool[np.ndarray, "..."]:
+        """Where there is no stamp."""
+        return np.asarray(np.isnan(self.array) if self.array.dtype.kind == "f" else np.isnat(self.array))
+
+
+class AbstractClock(abc.ABC):
+    """How times and stamps relate. One of `NumericClock`, `TimedeltaClock`, `DatetimeClock`.
+
+    `origins` is needed only where each series has its own: one `datetime64` for each stamp.
+    """
+
+    @abc.abstractmethod
+    def times(self, stamps: Stamps, origins: np.ndarray | None = None) -> Float64[np.ndarray, "..."]:
+        """Stamps as times, NaN where they are missing. Plain numbers are times already."""
+
+    @abc.abstractmethod
+    def stamps(self, times: Float64[np.ndarray, "..."], origins: np.ndarray | None = None) -> np.ndarray:
+        """Times as the stamps they came from."""
+
+    @abc.abstractmethod
+    def show(self, time: float, origin: np.datetime64 | None = None) -> str:
+        """One time as text for a person, in the user's own terms."""
+
+
+@dataclasses.dataclass(frozen=True)
+class NumericClock(AbstractClock):
+    """Stamps are numbers already, in whatever unit the user thinks in.
+
+    >>> NumericClock().show(2.5)
+    '2.5'
+    """
+
+    def times(self, stamps: Stamps, origins: np.ndarray | None = None) -> Float64[np.ndarray, "..."]:
+        """The same numbers."""
+        if stamps.array.dtype.kind != "f":
+            raise StreamError(
+                f"The stamps are {stamps.array.dtype}, but these streams count time in plain numbers. "
+                "Convert the stamps to the same numbers."
+            )
+        return stamps.array
+
+    def stamps(self, times: Float64[np.ndarray, "..."], origins: np.ndarray | None = None) -> np.ndarray:
+        """The same numbers."""
+        return times
+
+    def show(self, time: float, origin: np.datetime64 | None = None) -> str:
+        """The shortest decimal that gives this number back."""
+        return repr(float(time))
+
+
+@dataclasses.dataclass(frozen=True)
+class TimedeltaClock(AbstractClock):
+    """Stamps are durations since the start of their series; times count them in `unit`.
+
+    `resolution` is the tick of the source: "s", "ms", "us" or "ns".
+
+    >>> clock = TimedeltaClock(unit=timedelta(minutes=1), resolution="ms")
+    >>> clock.times(Stamps(np.array([90_000], "timedelta64[ms]")))
+    array([1.5])
+    """
+
+    unit: timedelta = HOUR
+    resolution: str = "us"
+
+    def times(self, stamps: Stamps, origins: np.ndarray | None = None) -> Float64[np.ndarray, "..."]:
+        """Durations in `unit`."""
+        if stamps.array.dtype.kind == "M":
+            raise StreamError(
+                "The stamps are datetimes, but these streams count durations since the start of each series. "
+                "Subtract the start from the stamps."
+            )
+        return stamps.array if stamps.array.dtype.kind == "f" else _counted(stamps.array, self.unit)
+
+    def stamps(self, times: Float64[np.ndarray, "..."], origins: np.ndarray | None = None) -> np.ndarray:
+        """Durations as `timedelta64`."""
+        return self.ticks.to_ticks(times).view(f"timedelta64[{self.resolution}]")
+
+    def show(self, time: float, origin: np.datetime64 | None = None) -> str:
+        """For example `1 day, 2:30:00`."""
+        duration = self.stamps(np.array([time]))[0]
+        fine = self.resolution == "ns" and duration.astype(np.int64) % 1_000
+        return str(duration) if fine else str(duration.astype("timedelta64[us]").item())
+
+    @property
+    def ticks(self) -> Ticks:
+        """The exact conversion of this clock."""
+        return Ticks.of(self.unit, self.resolution)
+
+
+@dataclasses.dataclass(frozen=True)
+class DatetimeClock(AbstractClock):
+    """Stamps are datetimes; times count them in `unit` since `origin`.
+
+    `origin` is a `datetime64` of the clock's resolution, in UTC where there is a zone; None where each series has its
+    own, kept in `Streams.origins`. `zone` is the source's time zone, None for stamps without one.
+
+    >>> clock = DatetimeClock(origin=np.datetime64("2024-01-01", "us"))
+    >>> clock.times(Stamps(np.array(["2024-01-01T06:30"], "datetime64[us]")))
+    array([6.5])
+    >>> clock.show(6.5)
+    '2024-01-01T06:30:00'
+    """
+
+    unit: timedelta = HOUR
+    resolution: str = "us"
+    zone: str | None = None
+    origin: np.datetime64 | None = None
+
+    def times(self, stamps: Stamps, origins: np.ndarray | None = None) -> Float64[np.ndarray, "..."]:
+        """Time since the origin in `unit`. Durations count as time since the origin."""
+        kind = stamps.array.dtype.kind
+        if kind == "M":
+            if (stamps.zone is None) != (self.zone is None):
+                has, lacks = ("have", "lack") if self.zone is None else ("lack", "have")
+                raise StreamError(
+                    f"The stamps {has} a time zone, but those of the streams {lacks} one. "
+                    "Attach a zone, or remove it, so that both agree."
+                )
+            return _counted(stamps.array - self._origin(origins), self.unit)
+        return stamps.array if kind == "f" else _counted(stamps.array, self.unit)
+
+    def stamps(self, times: Float64[np.ndarray, "..."], origins: np.ndarray | None = None) -> np.ndarray:
+        """Datetimes as `datetime64`, in UTC if the clock has a zone."""
+        return self._origin(origins) + self.ticks.to_ticks(times).view(f"timedelta64[{self.resolution}]")
+
+    def show(self, time: float, origin: np.datetime64 | None = None) -> str:
+        """ISO 8601 in the clock's own zone."""
+        origins = None if origin is None else np.array([origin])
+        return self.show_stamp(self.stamps(np.array([time]), origins)[0])
+
+    def show_stamp(self, stamp: np.datetime64) -> str:
+        """ISO 8601 in the clock's own zone."""
+        if self.resolution == "ns" and stamp.astype(np.int64) % 1_000:
+            return str(stamp) if self.zone is None else f"{stamp}Z"
+        moment: datetime = stamp.astype("datetime64[us]").item()
+        if self.zone is not None:
+            moment = moment.replace(tzinfo=UTC).astimezone(zone_named(self.zone))
+        return moment.isoformat()
+
+    @property
+    def ticks(self) -> Ticks:
+        """The exact conversion of this clock."""
+        return Ticks.of(self.unit, self.resolution)
+
+    def _origin(self, origins: np.ndarray | None) -> np.ndarray:
+        if self.origin is not None:
+            return np.asarray(self.origin)
+        if origins is None:
+            raise StreamError(
+                "Each series has its own origin here, so a datetime means nothing without its series. "
+                "Give datetimes for each series, or durations since the origin."
+            )
+        return origins
+
+
+Clock: TypeAlias = NumericClock | TimedeltaClock | DatetimeClock
+"""Any clock."""
+
+
+def unit_name(clock: Clock) -> str:
+    """What a clock counts in; nothing for plain numbers.
+
+    >>> unit_name(TimedeltaClock(timedelta(minutes=1))), unit_name(TimedeltaClock(timedelta(minutes=15)))
+    ('minutes', 'units of 0:15:00')
+    """
+    if isinstance(clock, NumericClock):
+        return ""
+    names = {timedelta(**{name: 1}): name for name in ("weeks", "days", "hours", "minutes", "seconds", "milliseconds")}
+    return names.get(clock.unit, f"units of {clock.unit}")
+
+
+def _counted(durations: np.ndarray, unit: timedelta) -> Float64[np.ndarray, "..."]:
+    """Durations in a unit, NaN where they are missing."""
+    missing = np.isnat(durations)
+    ticks = np.where(missing, 0, durations.view(np.int64)) if missing.any() else durations.view(np.int64)
+    numbers = Ticks.of(unit, np.datetime_data(durations.dtype)[0]).to_numbers(ticks)
+    numbers[missing] = np.nan
+    return numbers
+
+
+def zone_named(name: str) -> tzinfo:
+    """A time zone by its name, or by a fixed offset such as "+02:00".
+
+    >>> zone_named("+02:00")
+    datetime.timezone(datetime.timedelta(seconds=7200))
+    """
+    if name[:1] in ("+", "-"):
+        hours, minutes = name[1:].split(":")
+        offset = timedelta(hours=int(hours), minutes=int(minutes))
+        return timezone(offset if name[0] == "+" else -offset)
+    return UTC if name == "UTC" else ZoneInfo(name)

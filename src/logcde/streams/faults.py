@@ -1,0 +1,110 @@
+"""What can be wrong with rows and events, each fault with its place and its remedy."""
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from logcde.errors import StreamError
+from logcde.streams.places import Places, more
+from logcde.streams.ragged import offsets_of
+from logcde.streams.rows import Events, Rows
+
+
+def check_numbers(rows: Rows, places: Places) -> None:
+    """Refuse infinite values and terms, and stamps that are missing or infinite."""
+    unstamped = ~np.isfinite(rows.time)
+    if unstamped.any():
+        bad = np.flatnonzero(unstamped)
+        row = bad[0]
+        found = "no stamp" if np.isnan(rows.time[row]) else "an infinite stamp"
+        raise StreamError(
+            f"{places.series(rows.series[row])}, {places.channel(rows.channel[row])}: the observation "
+            f"{float(rows.value[row])!r} has {found}{more(len(bad) - 1)}. "
+            "Give each observation its time, or leave it out."
+        )
+    infinite = np.isinf(rows.value)
+    if infinite.any():
+        bad = np.flatnonzero(infinite)
+        row = bad[0]
+        raise StreamError(
+            f"{places.at(rows.series[row], rows.time[row], rows.channel[row])} has the infinite value "
+            f"{float(rows.value[row])!r}{more(len(bad) - 1)}. Values must be finite; NaN means not observed."
+        )
+    for column, term in enumerate(places.schema.terms):
+        bad = np.flatnonzero(np.isinf(rows.terms[:, column]))
+        if bad.size:
+            raise StreamError(
+                f"{places.at(rows.series[bad[0]], rows.time[bad[0]])} has an infinite term {term.name!r}"
+                f"{more(len(bad) - 1)}. Terms must be finite; NaN means that there is none."
+            )
+
+
+def disorder(rows: Rows, back: Int64[np.ndarray, "_"], places: Places) -> StreamError:
+    """Rows, grouped by series, after which time goes back."""
+    row = back[0]
+    before, after = (places.stamp(rows.series[i], rows.time[i]) for i in (row, row + 1))
+    return StreamError(
+        f"{places.series(rows.series[row])}, {places.channel(rows.channel[row + 1])}: the stamp {after} comes after "
+        f"the later stamp {before}{more(len(back) - 1)}. Sort the rows by time, or pass sort=True."
+    )
+
+
+def check_terms(rows: Rows, starts: Int64[np.ndarray, "_"], observed: Bool[np.ndarray, "_"], places: Places) -> None:
+    """Refuse terms at stamps where no channel is observed."""
+    bare = starts[np.add.reduceat(observed.astype(np.int64), starts) == 0]
+    if bare.size:
+        raise StreamError(
+            f"{places.at(rows.series[bare[0]], rows.time[bare[0]])} has a higher-order term but no observation"
+            f"{more(len(bare) - 1)}. Terms belong to events: give the value of a channel at the same stamp."
+        )
+
+
+def conflict(rows: Rows, first: int, second: int, others: int, places: Places) -> StreamError:
+    """Two rows that disagree about one value."""
+    at = places.at(rows.series[first], rows.time[first], rows.channel[first])
+    return StreamError(
+        f"{at} has two different values, {float(rows.value[first])!r} and {float(rows.value[second])!r}{more(others)}. "
+        "Keep one of them, or pass duplicates=KeepLast() or duplicates=Average()."
+    )
+
+
+def check_horizon(
+    horizon: Float64[np.ndarray, "series"] | None, time: Float64[np.ndarray, "event"], places: Places
+) -> Float64[np.ndarray, "series"]:
+    """The horizon of each series, by default the latest time of all."""
+    if horizon is None:
+        if not len(time):
+            raise StreamError("There is no observation at all, hence no latest stamp. Pass horizon=.")
+        latest = float(time.max())
+        if latest == 0:
+            raise StreamError(
+                f"{places.series(0)} and all others have their latest stamp at the start, "
+                f"{places.stamp(0, 0.0)}, which leaves no interval to look at. Pass horizon=."
+            )
+        # Below zero, whatever the horizon, the stamps themselves are at fault.
+        return np.full(len(places.ids), abs(latest))
+    bad = np.flatnonzero(~(np.isfinite(horizon) & (horizon > 0)))
+    if bad.size:
+        raise StreamError(
+            f"{places.series(bad[0])} has the horizon {float(horizon[bad[0]])!r}{more(len(bad) - 1)}. "
+            "A horizon is a positive, finite length of time after the start of the series."
+        )
+    return horizon
+
+
+def check_range(events: Events, horizon: Float64[np.ndarray, "series"], places: Places) -> None:
+    """Refuse events before the start or after the horizon."""
+    time = events.time
+    if not len(time) or (time.min() >= 0 and time.max() <= horizon.min()):
+        return
+    outside = (time < 0) | (time > np.repeat(horizon, events.counts))
+    if not outside.any():
+        return
+    bad = np.flatnonzero(outside)
+    event = bad[0]
+    series = int(np.searchsorted(offsets_of(events.counts), event, side="right")) - 1
+    channel = events.channel[events.obs_offsets[event]]
+    remedy = "Subtract the first stamp, or give an earlier origin" if time[event] < 0 else "Give a later horizon"
+    raise StreamError(
+        f"{places.at(series, time[event], channel)} lies outside [{places.stamp(series, 0.0)}, "
+        f"{places.stamp(series, horizon[series])}]{more(len(bad) - 1)}. {remedy}, or leave it out."
+    )

@@ -1,0 +1,73 @@
+"""Rows of input on their way to events: long, one observation each, or wide, one stamp each."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int32, Int64, Shaped
+
+
+class Rows(NamedTuple):
+    """Long rows. A NaN value is no observation, a NaN term is no term."""
+
+    series: Shaped[np.ndarray, "row"]
+    time: Float64[np.ndarray, "row"]
+    channel: Shaped[np.ndarray, "row"]
+    value: Float64[np.ndarray, "row"]
+    terms: Float64[np.ndarray, "row terms"]
+
+    def pick(self, rows: np.ndarray) -> "Rows":
+        """Some of the rows."""
+        return Rows(*(column[rows] for column in self))
+
+    def informative(self) -> "Rows":
+        """The rows that say anything: those with a value, or with a term."""
+        keep = ~np.isnan(self.value)
+        if self.terms.shape[1]:
+            keep |= ~np.isnan(self.terms).all(axis=1)
+        return self if keep.all() else self.pick(keep)
+
+
+class Table(NamedTuple):
+    """Wide rows. A NaN value is no observation, a row of NaN no event."""
+
+    series: Shaped[np.ndarray, "row"]
+    time: Float64[np.ndarray, "row"]
+    values: Float64[np.ndarray, "row channel"]
+    terms: Float64[np.ndarray, "row terms"]
+
+    def pick(self, rows: np.ndarray) -> "Table":
+        """Some of the rows."""
+        return Table(*(column[rows] for column in self))
+
+    def long(self) -> Rows:
+        """The same input, one observation each."""
+        rows, width = self.values.shape
+        repeat = np.repeat(np.arange(rows), width)
+        channel = np.tile(np.arange(width, dtype=np.int32), rows)
+        return Rows(self.series[repeat], self.time[repeat], channel, self.values.reshape(-1), self.terms[repeat])
+
+
+class Events(NamedTuple):
+    """Events of all series in order, each series' number of them, and where each one's observations begin."""
+
+    counts: Int64[np.ndarray, "series"]
+    time: Float64[np.ndarray, "event"]
+    obs_offsets: Int64[np.ndarray, "_"]
+    channel: Int32[np.ndarray, "obs"]
+    value: Float64[np.ndarray, "obs"]
+    terms: Float64[np.ndarray, "event terms"]
+
+
+def stable_order(codes: np.ndarray, bound: int) -> np.ndarray:
+    """A stable argsort of codes below `bound`, in passes of 16 bits, for which NumPy has a radix sort.
+
+    >>> stable_order(np.array([2, 0, 1, 0]), 3)
+    array([1, 3, 2, 0])
+    """
+    order = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
+    shift = 16
+    while bound > 1 << shift:
+        digit = ((codes >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digit[order], kind="stable")]
+        shift += 16
+    return order

@@ -1,0 +1,65 @@
+"""The summary of a data set."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from logcde.streams import Keep, Streams, Term
+
+
+def example():
+    nan = np.nan
+    values = [[[1.0, nan, nan], [2.0, 3.0, nan], [nan, 4.0, nan]], [[5.0, nan, nan], [6.0, nan, nan]]]
+    return Streams.from_arrays([[0.0, 1.0, 4.0], [0.0, 2.5]], values, ("pulse", "temp", "never"))
+
+
+def test_numbers():
+    summary = example().describe()
+    assert (summary.series, summary.events, summary.observations) == (2, 5, 6)
+    assert summary.simultaneous == pytest.approx(2 / 6)
+    assert (summary.median_gap, summary.longest_gap) == (2.5, 3.0)
+    assert summary.channel_observations.tolist() == [4, 2, 0]
+    assert summary.channel_events.tolist() == [0.8, 0.4, 0.0]
+    assert summary.channel_series.tolist() == [1.0, 0.5, 0.0]
+    np.testing.assert_equal(summary.channel_median_gap, [1.75, 3.0, np.nan])
+    np.testing.assert_equal(summary.channel_longest_gap, [2.5, 3.0, np.nan])
+
+
+def test_table():
+    lines = str(example().describe()).splitlines()
+    assert lines[0] == "2 series, 5 events, 33.3% of observations simultaneous"
+    assert any(line.split() == ["pulse", "4", "80.0%", "100.0%", "1.75", "2.5"] for line in lines)
+    assert any(line.split() == ["never", "0", "0.0%", "0.0%", "-", "-"] for line in lines)
+    assert lines[-1].split() == ["all", "6", "2.5", "3"]
+    ends = {len(line) for line in lines if "pulse" in line or "temp" in line or "all" in line}
+    assert len(ends) == 1
+
+
+def test_unit_is_named():
+    streams = Streams.from_arrays([[timedelta(0), timedelta(hours=3)]], [[[1.0], [2.0]]], unit=timedelta(minutes=1))
+    assert "gaps in minutes" in str(streams.describe())
+    assert "180 minutes" in repr(streams)
+
+
+def test_nothing_to_summarise():
+    nothing = Streams.from_dense(np.full((1, 2, 1), np.nan), empty=Keep(), horizon=1).describe()
+    assert (nothing.events, nothing.observations, nothing.simultaneous) == (0, 0, 0.0)
+    assert np.isnan(nothing.longest_gap)
+    assert "0 events" in str(example()[:0].describe())
+
+
+def test_representation():
+    streams = example().with_continuous(("dose",), [0.0, 4.0], [0.0, 1.0])
+    assert repr(streams).splitlines() == [
+        "Streams: 2 series, 5 events, 6 observations",
+        "  channels  pulse, temp, never",
+        "  horizon   4",
+        "  beside    dose",
+    ]
+    wide = Streams.from_dense(np.zeros((2, 3, 9)), horizon=[2.0, 5.0])
+    assert "x6, ... (9)" in repr(wide)
+    assert "2 to 5" in repr(wide)
+    area = Term("area", ("x1", "x2"))
+    assert "terms     area" in repr(Streams.from_arrays([[1.0]], [[[1.0, 2.0]]], terms={area: [[0.5]]}))
+    assert "0 series" in repr(streams[:0])
