@@ -1,0 +1,67 @@
+"""The coordinates of the driving path: which letters a schema has under the chosen options (`sec:procedure`)."""
+
+import dataclasses
+import functools
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from logcde.algebra import Basis
+from logcde.errors import EmbeddingError
+from logcde.streams import Schema
+
+TIME = "time"
+
+
+@dataclasses.dataclass(frozen=True)
+class Coordinates:
+    """Letters in their order: values, counts, continuous channels, time last.
+
+    >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True).letters
+    ('a', 'b', '#a', '#b', 'time')
+    """
+
+    schema: Schema
+    depth: int
+    counts: bool
+    time: bool
+
+    def __post_init__(self) -> None:
+        if not self.counts and not self.time and not self.schema.channels:
+            raise EmbeddingError("There is nothing to embed: no channel, no count and no time.")
+
+    @functools.cached_property
+    def letters(self) -> tuple[str, ...]:
+        """Names of all letters."""
+        channels = self.schema.channels
+        counts = tuple(f"#{name}" for name in channels) if self.counts else ()
+        return (*channels, *counts, *self.schema.continuous, *((TIME,) if self.time else ()))
+
+    @functools.cached_property
+    def basis(self) -> Basis:
+        """The Lyndon basis over the letters."""
+        return Basis(self.letters, self.depth)
+
+    @property
+    def channels(self) -> int:
+        """How many channels are observed at discrete times."""
+        return len(self.schema.channels)
+
+    @property
+    def discrete(self) -> int:
+        """How many letters move at events only; the continuous ones come after them."""
+        return self.channels * (2 if self.counts else 1)
+
+    @functools.cached_property
+    def term_coordinates(self) -> Float64[np.ndarray, "term lie"]:
+        """Each higher-order term of the schema as a Lie element; zero if it is above the depth."""
+        rows = np.zeros((len(self.schema.terms), self.basis.dimension))
+        for row, term in zip(rows, self.schema.terms, strict=True):
+            if term.degree <= self.depth:
+                row[:] = self.basis.coordinates(term.bracket)
+        return rows
+
+    @functools.cached_property
+    def term_support(self) -> Int64[np.ndarray, "support"]:
+        """The coordinates that some term reaches."""
+        return np.flatnonzero(self.term_coordinates.any(axis=0))

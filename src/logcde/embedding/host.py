@@ -1,0 +1,127 @@
+"""The host engine: ragged factors to interval log-signatures on the CPU, nothing padded, sums in double precision.
+
+Implements `eq:interval_log_signature_method`. Which kernel runs is decided here: at depth two areas are enough, above
+it tensors are needed; streams that observe all their channels at once, with few letters, go several intervals at
+a time.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import DTypeLike
+
+from logcde.embedding.coordinates import Coordinates
+from logcde.embedding.factors import Factors, Intervals, factors_of, intervals_of
+from logcde.embedding.layout import log_map, tensor_size, term_map
+from logcde.embedding.logsigs import LogSignatures
+from logcde.kernels import area, tensor
+from logcde.kernels.threads import spread
+from logcde.streams import Cuts, Streams
+
+DENSE_STATE = 2_000
+"""Numbers that one lane of the dense kernels may need before the sparse ones, which need less cache, are faster."""
+
+TENSORS_AT_ONCE = 16_000
+"""Numbers in the tensors that wait for their logarithm."""
+
+
+def embed(
+    streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
+) -> LogSignatures:
+    """One log-signature for each interval that `cuts` makes of each series."""
+    intervals = intervals_of(streams, cuts)
+    lengths = np.diff(cuts.offsets) - 1
+    flat = compose(streams, intervals, coordinates, dtype, threads)
+    if len(lengths) and (lengths == lengths[0]).all():
+        values = flat.reshape(len(lengths), lengths[0], flat.shape[1])
+    else:
+        values = np.zeros((len(lengths), lengths.max(initial=0), flat.shape[1]), dtype)
+        values[
+            intervals.series,
+            np.arange(len(intervals)) - (cuts.offsets[:-1] - np.arange(len(lengths)))[intervals.series],
+        ] = flat
+    return LogSignatures(values, lengths, coordinates.basis)
+
+
+def compose(
+    streams: Streams, intervals: Intervals, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
+) -> Float[np.ndarray, "interval lie"]:
+    """The log-signature of each interval, all intervals of a series next to each other."""
+    out = np.empty((len(intervals), coordinates.basis.dimension), dtype)
+    if not len(intervals):
+        return out
+    width, depth = coordinates.basis.width, coordinates.depth
+    state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)
+    plain = streams.knots is None and not len(coordinates.term_support)
+    if streams.synchronous and plain and state <= DENSE_STATE:
+        _compose_dense(streams, intervals, coordinates, out, threads)
+    else:
+        _compose_sparse(streams, intervals, coordinates, out, threads)
+    return out
+
+
+def _compose_sparse(
+    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
+) -> None:
+    factors, intervals = factors_of(streams, intervals, coordinates, threads)
+    if coordinates.depth == 2:
+        elements(factors, intervals, coordinates, out, threads)
+        return
+    size = tensor_size(coordinates.basis.width, coordinates.depth)
+    # In portions, so that the tensors, which are larger than the log-signatures, stay in the cache.
+    portion = max(1, TENSORS_AT_ONCE // size)
+
+    def run(first: int, last: int) -> None:
+        for low in range(first, last, portion):
+            part = slice(low, min(low + portion, last))
+            some = np.empty((part.stop - part.start, size))
+            elements(factors, intervals.rows(part), coordinates, some, threads=1)
+            logarithms(some, coordinates, out[part], threads=1)
+
+    # An empty interval is work too: its log-signature has to be written.
+    spread(run, intervals.end - intervals.begin + 1, threads)
+
+
+def elements(
+    factors: Factors, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None = None
+) -> None:
+    """Write the group element of each interval as kernels hold it: at depth two, the log-signature itself."""
+    width, depth = coordinates.basis.width, coordinates.depth
+    where = (intervals.begin, intervals.end, intervals.start, intervals.stop)
+    entries = (factors.times, factors.entry_offsets, factors.letters, factors.amounts)
+    options = (coordinates.channels, coordinates.counts, factors.timed)
+    if depth == 2:
+        given = (width - factors.timed, factors.terms, coordinates.term_support - width, out)
+        run = lambda first, last: area.compose(first, last, *where, *entries, *options, *given)  # noqa: E731
+    else:
+        given = (width, depth, factors.terms, *term_map(coordinates).arrays, out)
+        run = lambda first, last: tensor.compose(first, last, *where, *entries, *options, *given)  # noqa: E731
+    spread(run, intervals.end - intervals.begin + 1, threads)
+
+
+def logarithms(group: np.ndarray, coordinates: Coordinates, out: np.ndarray, threads: int | None = None) -> None:
+    """Write the log-signature of each group element."""
+    width, depth = coordinates.basis.width, coordinates.depth
+    if depth == 2:
+        out[:] = group
+        return
+    maps = log_map(width, depth).arrays
+    run = lambda first, last: tensor.logarithms(first, last, group, width, depth, *maps, out)  # noqa: E731
+    spread(run, np.full(len(group), group.shape[1] // 8 + 1), threads)
+
+
+def _compose_dense(
+    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
+) -> None:
+    width, depth = coordinates.basis.width, coordinates.depth
+    events = intervals.end - intervals.begin
+    # Small numbers are sorted by their digits, which is much faster.
+    order = np.argsort(events.astype(np.uint16) if events.max() < 2**16 else events, kind="stable")
+    origin = streams.offsets[intervals.series]
+    where = (order, intervals.begin, intervals.end, origin, intervals.start, intervals.stop)
+    given = (streams.times, streams.value, coordinates.channels, coordinates.counts, coordinates.time)
+    if depth == 2:
+        run = lambda first, last: area.compose_dense(first, last, *where, *given, out)  # noqa: E731
+    else:
+        maps = log_map(width, depth).arrays
+        run = lambda first, last: tensor.compose_dense(first, last, *where, *given, depth, *maps, out)  # noqa: E731
+    spread(run, events[order] + 1, threads)

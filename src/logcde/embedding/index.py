@@ -1,0 +1,365 @@
+"""An index for arbitrary queries: build once, then any [a, b) in O(log n) products, whatever the stamps are.
+
+The events of a series are cut into buckets; a tree holds the product of the factors of each bucket and of each run of
+buckets (Chen's identity). A query composes the few events at its two ends afresh and takes the rest from the tree. An
+event that is appended, corrected or retracted changes one or two buckets and what is above them.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Float64
+
+from logcde._typing import Numbers
+from logcde.embedding.coordinates import Coordinates
+from logcde.embedding.factors import Factors, Intervals, increments_of
+from logcde.embedding.host import elements, logarithms
+from logcde.embedding.layout import tensor_size
+from logcde.errors import EmbeddingError, StreamError
+from logcde.kernels import tree
+from logcde.kernels.threads import spread
+from logcde.streams import Streams
+
+BUCKET = 32
+
+
+class Index:
+    """Interval log-signatures of any series over any [a, b). Make it with `Embedding.index`.
+
+    >>> from logcde import Embedding
+    >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
+    >>> index = Embedding(depth=1).index(streams)
+    >>> index.query(series=[0, 0], start=[0.0, 0.5], stop=[4.0, 3.0])
+    array([[4. , 3. , 4. ],
+           [1. , 1. , 2.5]])
+    >>> index.correct(0, 1.0, {"pulse": 7.0})
+    >>> index.query(series=[0], start=[0.5], stop=[3.0])
+    array([[2. , 1. , 2.5]])
+    """
+
+    def __init__(self, streams: Streams, coordinates: Coordinates) -> None:
+        if coordinates.schema.continuous:
+            raise EmbeddingError(
+                "An index knows time as the only continuous channel, and these streams also have "
+                f"{', '.join(coordinates.schema.continuous)}. Embed them with a partition instead."
+            )
+        self.coordinates = coordinates
+        amounts = increments_of(streams)
+        self._lines = [_Line(streams, amounts, s, coordinates) for s in range(len(streams))]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def query(self, series: Numbers, start: Numbers, stop: Numbers) -> Float64[np.ndarray, "query lie"]:
+        """The log-signature of series number `series[q]` over [start[q], stop[q]), for every q.
+
+        As everywhere, an event at `stop` is left to the next interval, unless `stop` is the horizon.
+        """
+        which, a, b = np.broadcast_arrays(
+            np.atleast_1d(np.asarray(series)), np.asarray(start, np.float64), np.asarray(stop, np.float64)
+        )
+        out = np.empty((len(which), self.coordinates.basis.dimension))
+        order = np.argsort(which, kind="stable")
+        edges = np.flatnonzero(np.diff(which[order], prepend=-1, append=-1))
+        for rows in np.split(order, edges[1:-1]) if len(order) else ():
+            line = self._line(int(which[rows[0]]))
+            out[rows] = line.query(a[rows], b[rows])
+        return out
+
+    def sliding(
+        self, series: int, width: float, every: float
+    ) -> tuple[Float64[np.ndarray, "window"], Float64[np.ndarray, "window lie"]]:
+        """The log-signatures over the last `width`, `every` so often: the ends of the windows, and their values.
+
+        Windows near the beginning start at 0. Each costs a constant number of products, however many events it holds.
+
+        >>> from logcde import Embedding
+        >>> streams = Streams.from_arrays([[0.5, 1.5, 2.5]], [[[1.0], [3.0], [4.0]]], horizon=3.0)
+        >>> Embedding(depth=1, counts=False).index(streams).sliding(0, width=2.0, every=1.0)
+        (array([1., 2., 3.]), array([[1., 1.],
+               [3., 2.],
+               [3., 2.]]))
+        """
+        return self._line(series).sliding(width, every)
+
+    def append(
+        self, series: int, time: float, values: Mapping[str, float], terms: Mapping[str, float] | None = None
+    ) -> None:
+        """Add one event after the last one of a series; its horizon moves along if it has to."""
+        self._line(series).append(time, values, terms or {})
+
+    def correct(self, series: int, time: float, values: Mapping[str, float]) -> None:
+        """Replace values that were observed at this stamp by others."""
+        self._line(series).correct(time, values)
+
+    def retract(self, series: int, time: float) -> None:
+        """Take back the event at this stamp, as if nothing had been observed."""
+        self._line(series).retract(time)
+
+    def _line(self, series: int) -> "_Line":
+        if not 0 <= series < len(self._lines):
+            raise EmbeddingError(f"There is no series number {series}: the index has {len(self._lines)}.")
+        return self._lines[series]
+
+
+class _Column:
+    """An array that grows at its end."""
+
+    def __init__(self, start: np.ndarray) -> None:
+        self._room = np.array(start)
+        self.size = len(start)
+
+    @property
+    def array(self) -> np.ndarray:
+        return self._room[: self.size]
+
+    def extend(self, more: Numbers) -> None:
+        rows = np.asarray(more, self._room.dtype)
+        if self.size + len(rows) > len(self._room):
+            room = np.empty((2 * (self.size + len(rows)), *self._room.shape[1:]), self._room.dtype)
+            room[: self.size] = self.array
+            self._room = room
+        self._room[self.size : self.size + len(rows)] = rows
+        self.size += len(rows)
+
+
+class _Line:
+    """One series: its events in columns that grow, and the tree over its buckets."""
+
+    def __init__(self, streams: Streams, amounts: np.ndarray, series: int, coordinates: Coordinates) -> None:
+        events = slice(streams.offsets[series], streams.offsets[series + 1])
+        first, last = streams.obs_offsets[events.start], streams.obs_offsets[events.stop]
+        self._coordinates = coordinates
+        self._name = f"series {streams.ids[series : series + 1].tolist()[0]!r}"
+        self._horizon = float(streams.horizon[series])
+        self._times = _Column(streams.times[events])
+        self._entry_offsets = _Column(streams.obs_offsets[events.start : events.stop + 1] - first)
+        self._channel = _Column(streams.channel[first:last])
+        self._letter = _Column(streams.channel[first:last])
+        self._value = _Column(streams.value[first:last])
+        self._amount = _Column(amounts[first:last])
+        self._terms = _Column(streams.terms[events] @ coordinates.term_coordinates[:, coordinates.term_support])
+        # Neighbours of each observation within its channel, -1 where there is none.
+        before, self._last = _neighbours(self._channel.array, coordinates.channels)
+        self._before, after = _Column(before), np.full(len(before), -1, np.int64)
+        after[before[before >= 0]] = np.flatnonzero(before >= 0)
+        self._after = _Column(after)
+        self._buckets = 0
+        self._nodes = np.zeros((2, self._size))
+        self._fill()
+
+    @property
+    def _size(self) -> int:
+        width, depth = self._coordinates.basis.width, self._coordinates.depth
+        return self._coordinates.basis.dimension if depth == 2 else tensor_size(width, depth)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self._coordinates.basis.width, self._coordinates.depth
+
+    def query(self, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+        bad = np.flatnonzero(~((start >= 0) & (start < stop) & (stop <= self._horizon)))
+        if len(bad):
+            raise EmbeddingError(
+                f"[{start[bad[0]]}, {stop[bad[0]]}) is no interval within [0, {self._horizon}], the horizon of "
+                f"{self._name}; {len(bad) - 1} more like it."
+            )
+        times = self._times.array
+        begin = np.searchsorted(times, start)
+        end = np.where(stop == self._horizon, len(times), np.searchsorted(times, stop))
+        # Whole buckets strictly inside, if there are any; what is left at the two ends is composed afresh.
+        low = begin // BUCKET + 1
+        high = np.minimum(end // BUCKET, self._buckets)
+        deep = low < high
+        low, high = np.where(deep, low, 0), np.where(deep, high, 0)
+        edge, again = np.where(deep, low * BUCKET, end), np.where(deep, high * BUCKET, end)
+        stamps = np.append(times, np.inf)
+        left = self._compose(begin, edge, start, np.where(deep, stamps[edge - 1], stop))
+        right = self._compose(again, end, np.where(deep, stamps[again - 1], stop), stop)
+        joined = np.empty_like(left)
+        given = (left, self._nodes, low, high, right, *self._shape, joined)
+        spread(lambda first, last: tree.join(first, last, *given), np.full(len(start), 20 * self._size // 8))
+        return self._log(joined)
+
+    def sliding(self, width: float, every: float) -> tuple[np.ndarray, np.ndarray]:
+        if not (0 < width < np.inf and 0 < every < np.inf):
+            raise EmbeddingError(f"Windows of {width} every {every}: both have to be positive numbers.")
+        ends = every * np.arange(1, int(self._horizon / every) + 1)
+        ends = np.minimum(ends, self._horizon)
+        starts = np.maximum(ends - width, 0.0)
+        cuts = np.union1d(starts, ends)
+        begin = np.searchsorted(self._times.array, cuts)
+        begin[cuts == self._horizon] = self._times.size
+        pieces = self._compose(begin[:-1], begin[1:], cuts[:-1], cuts[1:])
+        out = np.empty((len(ends), self._size))
+        tree.slide(pieces, np.searchsorted(cuts, starts), np.searchsorted(cuts, ends), *self._shape, out)
+        return ends, self._log(out)
+
+    def append(self, time: float, values: Mapping[str, float], terms: Mapping[str, float]) -> None:
+        reached = self._times.array[-1] if self._times.size else -np.inf
+        if not reached < time < np.inf or time < 0:
+            raise StreamError(f"An event at {time} cannot be appended to {self._name}, which goes on to {reached}.")
+        found = sorted((self._number(name), self._number_of(name, value, time)) for name, value in values.items())
+        if not found:
+            raise StreamError(f"Nothing was observed at {time}, so there is no event to append to {self._name}.")
+        given = np.zeros(len(self._coordinates.schema.terms))
+        names = [term.name for term in self._coordinates.schema.terms]
+        for name, value in terms.items():
+            if name not in names:
+                raise StreamError(f"There is no term {name!r}. The terms are {', '.join(names) or 'none'}.")
+            given[names.index(name)] = value
+        for channel, value in found:
+            before, here = self._last[channel], self._value.size
+            if before >= 0:
+                self._after.array[before] = here
+            self._before.extend([before])
+            self._after.extend([-1])
+            self._channel.extend([channel])
+            self._letter.extend([channel])
+            self._value.extend([value])
+            self._amount.extend([value - (self._value.array[before] if before >= 0 else 0.0)])
+            self._last[channel] = here
+        coordinates = self._coordinates
+        self._terms.extend([given @ coordinates.term_coordinates[:, coordinates.term_support]])
+        self._times.extend([time])
+        self._entry_offsets.extend([self._value.size])
+        self._horizon = max(self._horizon, time)
+        self._fill()
+
+    def correct(self, time: float, values: Mapping[str, float]) -> None:
+        event, entries = self._find(time)
+        rows = {}
+        for name, value in values.items():
+            channel = self._number(name)
+            match = [o for o in range(*entries) if self._channel.array[o] == channel and self._live(o)]
+            if not match:
+                raise StreamError(f"Channel {name!r} was not observed at {time} in {self._name}: nothing to correct.")
+            rows[match[0]] = self._number_of(name, value, time)
+        for row, value in rows.items():
+            self._value.array[row] = value
+            self._move(row)
+            self._move(int(self._after.array[row]))
+        self._refresh([event, *(self._event_of(int(self._after.array[row])) for row in rows)])
+
+    def retract(self, time: float) -> None:
+        event, entries = self._find(time)
+        touched = [event]
+        for row in range(*entries):
+            before, after = int(self._before.array[row]), int(self._after.array[row])
+            if before >= 0:
+                self._after.array[before] = after
+            if after >= 0:
+                self._before.array[after] = before
+            else:
+                self._last[self._channel.array[row]] = before
+            # A factor that does nothing: no amount, and a letter that has no count.
+            self._letter.array[row] = self._coordinates.channels if self._coordinates.counts else 0
+            self._amount.array[row] = 0.0
+            self._channel.array[row] = -1
+            self._move(after)
+            touched.append(self._event_of(after))
+        self._terms.array[event] = 0.0
+        self._refresh(touched)
+        self._trim()
+
+    def _trim(self) -> None:
+        """Forget retracted events at the end, so that others can take their place."""
+        size = self._times.size
+        while size and not self._live(int(self._entry_offsets.array[size]) - 1):
+            size -= 1
+        rows = self._entry_offsets.array[size]
+        for column in (self._times, self._terms):
+            column.size = size
+        for column in (self._channel, self._letter, self._value, self._amount, self._before, self._after):
+            column.size = rows
+        self._entry_offsets.size = size + 1
+        if size // BUCKET < self._buckets:
+            leaves = len(self._nodes) // 2
+            self._nodes[leaves + size // BUCKET : leaves + self._buckets] = 0.0
+            tree.grow(self._nodes, size // BUCKET, self._buckets, *self._shape)
+            self._buckets = size // BUCKET
+
+    def _find(self, time: float) -> tuple[int, tuple[int, int]]:
+        event = int(np.searchsorted(self._times.array, time))
+        if event < self._times.size and self._times.array[event] == time:
+            entries = (int(self._entry_offsets.array[event]), int(self._entry_offsets.array[event + 1]))
+            if any(self._live(row) for row in range(*entries)):
+                return event, entries
+        raise StreamError(f"There is no event at {time} in {self._name}.")
+
+    def _live(self, row: int) -> bool:
+        return bool(self._channel.array[row] >= 0)
+
+    def _number(self, name: str) -> int:
+        channels = self._coordinates.schema.channels
+        if name not in channels:
+            raise StreamError(f"There is no channel {name!r}. The channels are {', '.join(channels)}.")
+        return channels.index(name)
+
+    def _number_of(self, name: str, value: float, time: float) -> float:
+        if not np.isfinite(value):
+            raise StreamError(f"Channel {name!r} of {self._name} is {value} at {time}. Give a finite number.")
+        return float(value)
+
+    def _event_of(self, row: int) -> int:
+        return -1 if row < 0 else int(np.searchsorted(self._entry_offsets.array, row, side="right")) - 1
+
+    def _move(self, row: int) -> None:
+        """Work out anew how far an observation moves its channel."""
+        if row >= 0:
+            before = self._before.array[row]
+            self._amount.array[row] = self._value.array[row] - (self._value.array[before] if before >= 0 else 0.0)
+
+    def _fill(self) -> None:
+        """Put every full bucket into the tree; the events after the last one stay outside."""
+        full = self._times.size // BUCKET
+        if full == self._buckets:
+            return
+        if 2 * full > len(self._nodes):
+            room = 1 << (full - 1).bit_length()
+            self._nodes = np.zeros((2 * room, self._size))
+            self._buckets = 0
+        first, self._buckets = self._buckets, full
+        self._refresh_buckets(np.arange(first, full))
+
+    def _refresh(self, events: list[int]) -> None:
+        buckets = np.unique(np.array(events) // BUCKET)
+        for bucket in buckets[(buckets >= 0) & (buckets < self._buckets)]:
+            self._refresh_buckets(np.array([bucket]))
+
+    def _refresh_buckets(self, buckets: np.ndarray) -> None:
+        begin, end = buckets * BUCKET, (buckets + 1) * BUCKET
+        times = self._times.array
+        start = times[np.maximum(begin - 1, 0)]  # the first event has no gap before it
+        leaves = len(self._nodes) // 2 + buckets
+        self._nodes[leaves[0] : leaves[-1] + 1] = self._compose(begin, end, start, times[end - 1])
+        tree.grow(self._nodes, buckets[0], buckets[-1] + 1, *self._shape)
+
+    def _compose(self, begin: np.ndarray, end: np.ndarray, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+        factors = Factors(
+            self._times.array,
+            self._entry_offsets.array,
+            self._letter.array,
+            self._amount.array,
+            self._terms.array,
+            timed=self._coordinates.time,
+        )
+        out = np.empty((len(begin), self._size))
+        elements(factors, Intervals(np.zeros_like(begin), begin, end, start, stop), self._coordinates, out)
+        return out
+
+    def _log(self, group: np.ndarray) -> np.ndarray:
+        out = np.empty((len(group), self._coordinates.basis.dimension))
+        logarithms(group, self._coordinates, out)
+        return out
+
+
+def _neighbours(channel: np.ndarray, channels: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each observation the one before it in its channel, and for each channel the last one; -1 for none."""
+    order = np.argsort(channel, kind="stable")
+    same = np.diff(channel[order], prepend=-1) == 0
+    before = np.full(len(channel), -1, np.int64)
+    before[order[same]] = order[np.flatnonzero(same) - 1]
+    last = np.full(channels, -1, np.int64)
+    last[channel[order]] = order  # in order, so the last one stays
+    return before, last

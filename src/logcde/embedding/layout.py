@@ -1,0 +1,118 @@
+"""How the coordinates of a basis lie in the arrays of `logcde.kernels.tensor`."""
+
+import dataclasses
+import functools
+
+import numpy as np
+from jaxtyping import Float64, UInt64
+
+from logcde.algebra import Basis
+from logcde.embedding.coordinates import Coordinates
+from logcde.kernels._simd import QUAD
+
+
+@dataclasses.dataclass(frozen=True)
+class LogMap:
+    """Which entries of a logarithm make up the Lyndon coordinates: one each, with its sign, and some more."""
+
+    lead_position: UInt64[np.ndarray, "lie"]
+    lead_sign: Float64[np.ndarray, "lie"]
+    rest_coordinate: UInt64[np.ndarray, "rest"]
+    rest_position: UInt64[np.ndarray, "rest"]
+    rest_coefficient: Float64[np.ndarray, "rest"]
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """In the order in which kernels take them."""
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
+
+@dataclasses.dataclass(frozen=True)
+class TermMap:
+    """Where the entries of higher-order terms go in the tensor of an event's Lie element."""
+
+    term_offsets: np.ndarray
+    term_position: np.ndarray
+    term_coefficient: np.ndarray
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """In the order in which kernels take them."""
+        return self.term_offsets, self.term_position, self.term_coefficient
+
+
+def tensor_size(width: int, depth: int) -> int:
+    """The length of a group element's array.
+
+    >>> tensor_size(3, 1), tensor_size(3, 3)
+    (4, 40)
+    """
+    return _level_start(width, depth, depth + 1)
+
+
+@functools.cache
+def log_map(width: int, depth: int) -> LogMap:
+    """How `Basis` coordinates are read, by reversed words: see the module docstring of the kernels."""
+    basis = Basis.of_width(width, depth)
+    parts = []
+    for level in range(1, depth + 1):
+        projection = basis.projection(level)
+        first = basis.level(level).start
+        # Read backwards and numbered from the last letter, the digits of a word are those of this number.
+        mirrored = width**level - 1 - projection.cols
+        position = _position(mirrored, level, width, depth)
+        coefficient = (-1.0) ** (level + 1) * projection.coefficients
+        words = np.array(basis.words[basis.level(level)], np.int64).reshape(-1, level) @ width ** np.arange(level)[::-1]
+        lead = projection.cols == words[projection.rows]
+        parts.append((projection.rows + first, position, coefficient, lead))
+    rows, positions, coefficients, lead = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(rows[lead])
+    return LogMap(
+        positions[lead][order].astype(np.uint64),
+        coefficients[lead][order].astype(np.float64),
+        rows[~lead].astype(np.uint64),
+        positions[~lead].astype(np.uint64),
+        coefficients[~lead].astype(np.float64),
+    )
+
+
+@functools.cache
+def term_map(coordinates: Coordinates) -> TermMap:
+    """The entries of one column for each coordinate in `coordinates.term_support`."""
+    basis, width, depth = coordinates.basis, coordinates.basis.width, coordinates.depth
+    counts, positions, coefficients = [0], [], []
+    for coordinate in coordinates.term_support:
+        level = len(basis.words[coordinate])
+        expansion = basis.expansion(level)
+        mine = expansion.cols == coordinate - basis.level(level).start
+        words, factors = expansion.rows[mine], expansion.coefficients[mine]
+        digits = width - 1 - words[:, None] // width ** np.arange(level)[::-1] % width
+        kept = digits[:, -1] >= digits[:, -2] if level == depth else np.ones(len(words), bool)
+        mirrored = digits[kept] @ width ** np.arange(level)
+        positions.append(_position(mirrored, level, width, depth))
+        coefficients.append(factors[kept])
+        counts.append(len(mirrored))
+    return TermMap(
+        np.cumsum(counts),
+        np.concatenate([np.zeros(0, np.int64), *positions]).astype(np.uint64),
+        np.concatenate([np.zeros(0), *coefficients]).astype(np.float64),
+    )
+
+
+def _padded(width: int) -> int:
+    return -(-width // QUAD) * QUAD
+
+
+def _level_start(width: int, depth: int, level: int) -> int:
+    lines = sum(width ** (n - 1) for n in range(1, level))
+    if level == depth + 1 and depth > 1:  # of the last level, only a prefix for each last letter
+        lines += width ** (depth - 3) * (width * (width + 1) // 2) - width ** (depth - 1) if depth > 2 else 0
+    return lines * _padded(width)
+
+
+def _position(mirrored: np.ndarray, level: int, width: int, depth: int) -> np.ndarray:
+    if level == depth and depth > 1:
+        last, rest = np.divmod(mirrored, width ** (level - 1))
+        mirrored = rest + width ** (level - 2) * (last * (last + 1) // 2)
+    line, first = np.divmod(mirrored, width)
+    return _level_start(width, depth, level) + line * _padded(width) + first

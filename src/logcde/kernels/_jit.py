@@ -1,0 +1,28 @@
+"""How kernels are compiled: serial, without the GIL, cached on disk.
+
+Products may be fused with sums, nothing else of the arithmetic is relaxed: the same factors give the same numbers
+wherever they are composed. Three things decide the speed of what Numba makes of a loop here: an unsigned index spares
+the check for negative ones; arrays that may overlap are checked for it before each loop, see `_simd`; and a call passes
+every field of every array, so kernels take ranges of events rather than one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+index = nb.uint64
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function at its first call, or take it from the cache on disk."""
+    return nb.njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")(function)
+
+
+@kernel
+def scratch(n):
+    """Zeros that begin at a cache line: rows that straddle lines would cost up to half of a kernel's speed."""
+    raw = np.zeros(n + 8)
+    skip = (64 - raw.ctypes.data % 64) % 64 // 8
+    return raw[skip : skip + n]

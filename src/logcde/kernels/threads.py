@@ -1,0 +1,39 @@
+"""Spreading a serial kernel over the cores. Numba's own threading layers can end a user's process; these cannot."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+SMALL = 20_000
+"""Work below this, in events or intervals, is done at once: starting threads would take longer."""
+
+
+def cores() -> int:
+    """How many cores this process may use.
+
+    >>> cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def spread(run: Callable[[int, int], object], work: np.ndarray, threads: int | None = None) -> None:
+    """Call `run(first, last)` on pieces of `range(len(work))` of about equal work, on all cores or on `threads`.
+
+    >>> done = []
+    >>> spread(lambda first, last: done.append((first, last)), np.array([1, 1, 2]))
+    >>> done
+    [(0, 3)]
+    """
+    total = np.cumsum(work)
+    workers = cores() if threads is None else threads
+    if not len(total) or workers == 1 or total[-1] < SMALL:
+        run(0, len(total))
+        return
+    # Several pieces for each thread, so that one that is slowed down does not keep the others waiting.
+    pieces = 4 * workers
+    edges = np.unique([0, *np.searchsorted(total, total[-1] * np.arange(1, pieces) / pieces), len(total)])
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(run, edges[:-1].tolist(), edges[1:].tolist()))

@@ -1,0 +1,84 @@
+"""Products of many group elements in order: a tree for any range, two stacks for windows that slide.
+
+Elements are log-signatures at depth two and tensors at other depths, as in `logcde.kernels.area` and `.tensor`; zeros
+are the unit in both.
+"""
+
+import numpy as np
+
+from logcde.kernels import area, tensor
+from logcde.kernels._jit import kernel
+
+
+@kernel
+def combine(left, right, width, depth, out):
+    """Write the product of two elements to `out`, which is neither of them."""
+    if depth == 2:
+        area.product(left, right, width, out)
+    else:
+        tensor.product(left, right, width, depth, out)
+
+
+@kernel
+def grow(nodes, first, last, width, depth):
+    """Update all nodes above leaves `first` to `last`. Leaf l is at `len(nodes) / 2 + l`, the root at 1."""
+    low = (nodes.shape[0] // 2 + first) // 2
+    high = (nodes.shape[0] // 2 + last - 1) // 2
+    while low >= 1:
+        for node in range(low, high + 1):
+            combine(nodes[2 * node], nodes[2 * node + 1], width, depth, nodes[node])
+        low //= 2
+        high //= 2
+
+
+@kernel
+def join(first, last, left, nodes, low, high, right, width, depth, out):
+    """Write left, leaves `low` to `high`, right multiplied in this order, for queries `first` to `last`."""
+    size = nodes.shape[1]
+    front = np.empty(size)
+    back = np.empty(size)
+    spare = np.empty(size)
+    for q in range(first, last):
+        front[:] = left[q]
+        back[:] = right[q]
+        a = nodes.shape[0] // 2 + low[q]
+        b = nodes.shape[0] // 2 + high[q]
+        while a < b:
+            if a % 2 == 1:
+                combine(front, nodes[a], width, depth, spare)
+                front[:] = spare
+                a += 1
+            if b % 2 == 1:
+                b -= 1
+                combine(nodes[b], back, width, depth, spare)
+                back[:] = spare
+            a //= 2
+            b //= 2
+        combine(front, back, width, depth, out[q])
+
+
+@kernel
+def slide(pieces, low, high, width, depth, out):
+    """Write the product of pieces `low[w]` to `high[w]` for every window w; neither bound may go back.
+
+    Two stacks: the products of each piece with all that follow it up to `middle`, and one product of all after that.
+    When the first stack runs out, the second is turned over into it. Each piece takes part in three products at most.
+    """
+    count, size = pieces.shape
+    suffix = np.zeros((count + 1, size))
+    back = np.zeros(size)
+    spare = np.empty(size)
+    middle = 0
+    reached = 0
+    for w in range(low.size):
+        while reached < high[w]:
+            combine(back, pieces[reached], width, depth, spare)
+            back[:] = spare
+            reached += 1
+        if low[w] >= middle:
+            middle = reached
+            suffix[middle] = 0.0
+            for piece in range(middle - 1, low[w] - 1, -1):
+                combine(pieces[piece], suffix[piece + 1], width, depth, suffix[piece])
+            back[:] = 0.0
+        combine(suffix[low[w]], back, width, depth, out[w])

@@ -1,0 +1,290 @@
+import dataclasses
+import functools
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+from logcde.algebra import Lie, exp, log, product, project, unit
+from logcde.embedding import host
+from logcde.embedding.coordinates import Coordinates
+from logcde.embedding.device import embed, logsignatures
+from logcde.embedding.padding import pad
+from logcde.embedding.scan import Associative, Chunked, Sequential
+from logcde.errors import EmbeddingError
+from logcde.streams import Partition, Schema, Streams, Term
+
+NAN = np.nan
+SCANS = [Sequential(), Associative(), Chunked(4)]
+append = jax.jit(lambda total, element: product(total, exp(element)))
+logarithm = jax.jit(lambda total: project(log(total)))
+
+
+def on_device(streams, partition, coordinates, dtype=np.float64, scan=SCANS[0]):
+    return embed(streams, partition.cuts(streams), coordinates, dtype, scan)
+
+
+def padded_to(streams, partition, coordinates):
+    return pad(streams, partition.cuts(streams), coordinates)
+
+
+def reference(streams, partition, coordinates):
+    """Slow and obvious: for every interval, multiply the dense exponential of every factor."""
+    cuts = partition.cuts(streams)
+    for number, series in enumerate(streams):
+        points = cuts.points[cuts.offsets[number] : cuts.offsets[number + 1]]
+        for start, stop in itertools.pairwise(points):
+            total = unit(coordinates.basis)
+            for factor in factors(series, coordinates, start, stop):
+                total = append(total, Lie(factor, coordinates.basis))
+            yield logarithm(total).coordinates
+
+
+def factors(series, coordinates, start, stop):
+    """Lie elements of one interval of one series, one by one."""
+
+    def continuous(time):
+        element = np.zeros(coordinates.basis.dimension)
+        if series.knots is not None:
+            path = [np.interp(time, series.knots.times, column) for column in series.knots.values.T]
+            element[coordinates.discrete : coordinates.discrete + len(path)] = path
+        if coordinates.time:
+            element[coordinates.basis.width - 1] = time
+        return element
+
+    if start == 0:
+        yield continuous(0.0)
+    events = events_of(series, coordinates)
+    last = stop == series.horizon[0]
+    inside = [time for time in events if start <= time < stop or (last and time == stop)]
+    knots = [] if series.knots is None else [time for time in series.knots.times if start < time < stop]
+    now = start
+    for time in sorted({*inside, *knots, stop}):
+        yield continuous(time) - continuous(now)
+        if time in inside:
+            yield events[time]
+        now = time
+
+
+def events_of(series, coordinates):
+    """For every stamp the event's Lie element."""
+    known = np.zeros(coordinates.channels)
+    elements = {}
+    for event, time in enumerate(series.times.tolist()):
+        element = np.zeros(coordinates.basis.dimension)
+        for obs in range(series.obs_offsets[event], series.obs_offsets[event + 1]):
+            channel = series.channel[obs]
+            element[channel] = series.value[obs] - known[channel]
+            known[channel] = series.value[obs]
+            if coordinates.counts:
+                element[coordinates.channels + channel] = 1.0
+        for term, amount in zip(coordinates.schema.terms, series.terms[event], strict=True):
+            element += amount * coordinates.basis.coordinates(term.bracket)
+        elements[time] = element
+    return elements
+
+
+def plain():
+    """Events at 0, at query points and at T; repeated values; a channel never seen; one event only; gaps."""
+    times = [[0.0, 0.5, 1.0, 1.25, 2.0, 3.0, 4.0], [2.5], [0.3, 0.4, 0.45, 4.0]]
+    values = [
+        [[1.0, NAN], [2.0, 0.5], [2.0, NAN], [NAN, 0.5], [-1.0, 1.5], [NAN, 2.0], [0.5, 0.5]],
+        [[3.0, NAN]],
+        [[NAN, 1.0], [NAN, 2.0], [NAN, -2.0], [NAN, 0.0]],
+    ]
+    return Streams.from_arrays(times, values, channels=("a", "b"), horizon=[4.0, 5.0, 4.0])
+
+
+def with_terms():
+    streams = plain()
+    terms = (
+        Term("area", ("a", "b")),
+        Term("reversed", ("b", ("a", "b"))),
+        Term("deep", (("a", "b"), ("b", ("a", "b")))),
+    )
+    schema = dataclasses.replace(streams.schema, terms=terms)
+    amounts = np.random.default_rng(1).normal(size=(len(streams.times), 3))
+    return dataclasses.replace(streams, schema=schema, terms=amounts)
+
+
+def with_continuous():
+    times = [[0.0, 0.7, 2.0, 4.0], [0.0, 5.0], [0.0, 0.4, 4.0]]
+    values = [[[1.0], [0.5], [2.0], [-1.0]], [[0.3], [0.4]], [[-2.0], [0.0], [1.0]]]
+    return plain().with_continuous(("dose",), times, values)
+
+
+RAGGED = Partition.at([np.array([0.0, 1.0, 1.1, 2.0, 4.0]), np.array([0.0, 5.0]), np.array([0.0, 0.4, 4.0])])
+PARTIAL = Partition.at([np.array([0.5, 1.0, 2.0]), np.array([1.0, 2.5]), np.array([0.0, 0.4])], partial=True)
+CASES = {
+    "depth 1": (plain, RAGGED, 1, True, True),
+    "depth 2": (plain, RAGGED, 2, True, True),
+    "depth 3": (plain, RAGGED, 3, True, True),
+    "depth 4": (plain, RAGGED, 4, False, True),
+    "no time": (plain, RAGGED, 3, True, False),
+    "values only": (plain, RAGGED, 2, False, False),
+    "a part only": (plain, PARTIAL, 2, True, True),
+    "terms": (with_terms, RAGGED, 4, False, True),
+    "terms above the depth": (with_terms, RAGGED, 2, True, True),
+    "continuous": (with_continuous, RAGGED, 3, False, True),
+    "continuous, a part only": (with_continuous, PARTIAL, 2, True, True),
+    "continuous, no time": (with_continuous, RAGGED, 2, True, False),
+    "by events": (with_continuous, Partition.every_events(2), 2, False, True),
+}
+
+
+def prepared(streams, depth=2, counts=True, time=True):
+    return Coordinates(streams.schema, depth, counts, time)
+
+
+def check(case, scan):
+    make, partition, *options = case
+    streams = make()
+    coordinates = prepared(streams, *options)
+    logsigs = on_device(streams, partition, coordinates, scan=scan)
+    lengths = np.diff(partition.cuts(streams).offsets) - 1
+    mask = np.arange(logsigs.values.shape[1]) < lengths[:, None]
+    expected = np.stack(list(reference(streams, partition, coordinates)))
+    np.testing.assert_array_equal(logsigs.lengths, lengths)
+    np.testing.assert_allclose(np.asarray(logsigs.values)[mask], expected, rtol=1e-11, atol=1e-11)
+    assert not np.asarray(logsigs.values)[~mask].any()
+    assert logsigs.basis == coordinates.basis
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_factors_are_multiplied_one_by_one(case):
+    check(case, Sequential())
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_both_engines_agree(case):
+    make, partition, *options = case
+    streams = make()
+    coordinates = prepared(streams, *options)
+    on_host = host.embed(streams, partition.cuts(streams), coordinates, np.float64)
+    ours = on_device(streams, partition, coordinates)
+    np.testing.assert_array_equal(ours.lengths, on_host.lengths)
+    np.testing.assert_allclose(ours.values, on_host.values, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("scan", [Associative(), Chunked(4), Chunked(128)], ids=repr)
+def test_every_scan_gives_the_same(scan):
+    check(CASES["continuous, no time"], scan)
+
+
+@pytest.mark.parametrize("scan", [Sequential(), Chunked(4)], ids=repr)
+def test_padding_does_nothing(scan):
+    streams, partition = with_continuous(), Partition.uniform(3)
+    coordinates = prepared(streams, 2, False, True)
+    together = on_device(streams, partition, coordinates, scan=scan)
+    for series in (0, 1):
+        alone = on_device(streams[series], partition, coordinates, scan=scan)
+        np.testing.assert_allclose(together.values[series], alone.values[0], rtol=1e-13, atol=1e-13)
+
+
+def test_streams_without_events_carry_their_gaps():
+    whole = plain()
+    empty = dataclasses.replace(
+        whole,
+        offsets=np.zeros(4, np.int64),
+        times=np.zeros(0),
+        obs_offsets=np.zeros(1, np.int64),
+        channel=np.zeros(0, np.int32),
+        value=np.zeros(0),
+        terms=np.zeros((0, 0)),
+    )
+    values = np.asarray(on_device(empty, Partition.uniform(2), prepared(empty)).values)
+    np.testing.assert_allclose(values[:, :, 4], np.array([[2.0, 2.0], [2.5, 2.5], [2.0, 2.0]]))
+    assert not np.delete(values, 4, axis=2).any()
+
+
+def generic():
+    """No stamp meets another, so that everything is differentiable in times."""
+    streams = Streams.from_arrays(
+        [[0.3, 0.8, 1.7], [1.2]], [[[1.0, NAN], [2.0, 0.5], [NAN, 1.5]], [[0.2, 0.1]]], channels=("a", "b"), horizon=2.0
+    )
+    schema = Schema(("a", "b"), terms=(Term("area", ("a", "b")),))
+    streams = dataclasses.replace(streams, schema=schema, terms=np.array([[0.1], [-0.4], [0.2], [0.7]]))
+    return streams.with_continuous(("dose",), [[0.0, 0.9, 2.0]] * 2, [[[1.0], [2.0], [-1.0]]] * 2)
+
+
+@pytest.mark.parametrize(
+    ("scan", "modes"), [(Sequential(), ("fwd", "rev")), (Associative(), ("rev",)), (Chunked(4), ("rev",))], ids=repr
+)
+def test_gradients_in_values_terms_times_and_knots(scan, modes):
+    padded = padded_to(generic(), Partition.at([0.0, 0.5, 1.1, 2.0]), prepared(generic(), 2, False, True))
+
+    def moving(one):
+        return one.values, one.terms, one.times, one.cuts, one.knot_times, one.knot_values
+
+    @jax.jit
+    def numbers(*leaves):
+        moved = eqx.tree_at(moving, padded, leaves)
+        return jax.vmap(functools.partial(logsignatures, scan=scan))(moved)
+
+    check_grads(numbers, moving(padded), order=1, modes=modes, rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_at_padding_and_ties_are_finite_and_in_place():
+    streams = with_continuous()
+    padded = padded_to(streams, RAGGED, prepared(streams))
+
+    @jax.jit
+    @jax.grad
+    def gradient(floats):
+        moved = eqx.combine(floats, padded)
+        return jnp.sum(jax.vmap(logsignatures)(moved) ** 2)
+
+    slopes = gradient(eqx.filter(padded, eqx.is_inexact_array))
+    for leaf in jax.tree.leaves(slopes):
+        assert np.isfinite(leaf).all()
+    assert not np.asarray(slopes.values)[~np.asarray(padded.observed)].any()
+    assert np.asarray(slopes.values)[np.asarray(padded.observed)].all()
+
+
+def test_single_precision():
+    streams = with_continuous()
+    coordinates = prepared(streams)
+    single = on_device(streams, RAGGED, coordinates, dtype=np.float32)
+    double = on_device(streams, RAGGED, coordinates)
+    assert single.values.dtype == np.float32
+    assert double.values.dtype == np.float64
+    np.testing.assert_allclose(single.values, double.values, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("scan", SCANS, ids=repr)
+def test_one_trace_for_each_shape(scan):
+    traces = []
+
+    @jax.jit
+    def embedded(padded):
+        traces.append(None)
+        return jax.vmap(functools.partial(logsignatures, scan=scan))(padded)
+
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        streams = Streams.from_arrays([np.sort(rng.random(6))], [rng.normal(size=(6, 2))], horizon=1.0)
+        embedded(padded_to(streams, Partition.uniform(4), prepared(streams)))
+    assert len(traces) == 1
+
+
+def test_series_of_a_batch_are_taken_by_position():
+    streams = plain()
+    padded = padded_to(streams, RAGGED, prepared(streams))
+    whole = on_device(streams, RAGGED, prepared(streams)).values
+    embedded = jax.jit(jax.vmap(logsignatures))
+    np.testing.assert_allclose(embedded(padded[np.array([2, 0, 2])]), whole[np.array([2, 0, 2])], rtol=1e-12)
+
+
+def test_no_callback_reaches_the_host():
+    streams = generic()
+    padded = padded_to(streams, Partition.uniform(2), prepared(streams))
+    assert "callback" not in str(jax.make_jaxpr(jax.vmap(logsignatures))(padded))
+
+
+def test_an_empty_chunk_is_refused():
+    with pytest.raises(EmbeddingError, match="at least one step"):
+        Chunked(0)

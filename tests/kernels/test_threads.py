@@ -1,0 +1,25 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logcde.kernels import threads
+
+
+@given(work=st.lists(st.integers(0, 30_000), max_size=40), workers=st.integers(1, 5))
+def test_every_piece_is_done_once(work, workers):
+    done = np.zeros(len(work), int)
+
+    def run(first, last):
+        done[first:last] += 1
+
+    threads.spread(run, np.array(work, np.int64), workers)
+    assert (done == 1).all()
+
+
+def test_an_error_in_a_thread_reaches_the_caller():
+    def run(first, last):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        threads.spread(run, np.full(100, threads.SMALL), 2)
