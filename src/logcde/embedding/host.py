@@ -20,7 +20,7 @@ from logcde.streams import Cuts, Streams
 DENSE_STATE = 2_000
 """Numbers that one lane of the dense kernels may need before the sparse ones, which need less cache, are faster."""
 
-TENSORS_AT_ONCE = 16_000
+TENSORS_AT_ONCE = 60_000
 """Numbers in the tensors that wait for their logarithm."""
 
 

@@ -100,6 +100,23 @@ class Online:
         if answer < 0:
             self._refuse(answer, time, row)
 
+    def step(self, time: float, values: Values) -> Float64[np.ndarray, "lie"]:
+        """`observe`, then `logsig`: take one event and return the log-signature of the open interval up to it.
+
+        >>> from logcde import Embedding, Schema
+        >>> Embedding(depth=1).online(Schema(("pulse",))).step(0.5, [61.0])
+        array([61. ,  1. ,  0.5])
+        """
+        if not self._plain:
+            self.observe(time, values)
+            return self.logsig()
+        row = values if type(values) is np.ndarray and values.dtype.char == "d" else self._read(values)
+        out = np.empty(self._dimension)
+        answer = kernels.step_area(self._state, time, row, out)
+        if answer < 0:
+            self._refuse(answer, time, row)
+        return out
+
     def observe_many(
         self, times: Numbers, values: Numbers, terms: Numbers | None = None
     ) -> Float64[np.ndarray, "event lie"]:

@@ -9,7 +9,7 @@ offline, so the numbers are the same.
 import numpy as np
 
 from logcde.kernels import area, tensor
-from logcde.kernels._jit import kernel
+from logcde.kernels._jit import kernel, quick
 from logcde.kernels._simd import QUAD
 
 START, LAST, NOW, CHANNELS, COUNTS, TIMED, WIDTH, DEPTH, HEAD = range(9)
@@ -76,7 +76,7 @@ def take(state, t, values, letters, amounts, offsets):
     return count
 
 
-@kernel
+@quick
 def observe_area(state, t, values):
     """Compose one event at depth two. NaN in `values` means not observed."""
     letters, amounts, offsets = entries(state)
@@ -99,7 +99,7 @@ def push_area(state, letters, amounts):
     area.advance(0, 1, 0.0, offsets, offsets, letters, amounts, 0, False, position, rows, clock)
 
 
-@kernel
+@quick
 def read_area(state, t, out):
     """Write the log-signature of the open interval up to `t`, or to its last event if later, at depth two."""
     position, rows, clock, areas = parts(state)
@@ -108,7 +108,7 @@ def read_area(state, t, out):
     area.emit(t - state[START], timed, int(state[WIDTH]) - timed, position, rows, clock, areas, out)
 
 
-@kernel
+@quick
 def add_areas(state, terms, term_area):
     """Add the areas that came with an event."""
     areas = parts(state)[3]
@@ -116,22 +116,30 @@ def add_areas(state, terms, term_area):
         areas[term_area[c]] += terms[c]
 
 
-@kernel
-def follow_area(state, times, values, terms, term_area, out):
-    """Compose events, which have been checked, one after another and write the log-signature after each."""
+@quick
+def step_area(state, t, values, out):
+    """`observe_area` and `read_area` in one call: from Python, most of a call's time goes into the call itself."""
     letters, amounts, offsets = entries(state)
     position, rows, clock, areas = parts(state)
     timed = state[TIMED] > 0
-    width = int(state[WIDTH]) - timed
+    count = take(state, t, values, letters, amounts, offsets)
+    if count > 0:
+        area.advance(
+            LAST, LAST + 1, state[START], state, offsets, letters, amounts, int(state[CHANNELS]), state[COUNTS] > 0,
+            position, rows, clock,
+        )  # fmt: skip
+    if count >= 0:
+        area.emit(t - state[START], timed, int(state[WIDTH]) - timed, position, rows, clock, areas, out)
+    return count
+
+
+@kernel
+def follow_area(state, times, values, terms, term_area, out):
+    """Compose events, which have been checked, one after another and write the log-signature after each."""
     for n in range(times.size):
-        if take(state, times[n], values[n], letters, amounts, offsets) > 0:
-            area.advance(
-                LAST, LAST + 1, state[START], state, offsets, letters, amounts, int(state[CHANNELS]),
-                state[COUNTS] > 0, position, rows, clock,
-            )  # fmt: skip
-            for c in range(term_area.size):
-                areas[term_area[c]] += terms[n, c]
-        area.emit(times[n] - state[START], timed, width, position, rows, clock, areas, out[n])
+        if step_area(state, times[n], values[n], out[n]) > 0 and term_area.size:
+            add_areas(state, terms[n], term_area)
+            read_area(state, times[n], out[n])
 
 
 @kernel
@@ -146,7 +154,7 @@ def push_tensor(state, t, letters, amounts, offsets, at, terms, term_offsets, te
     state[NOW] = t
 
 
-@kernel
+@quick
 def observe_tensor(state, t, values, terms, term_offsets, term_position, term_coefficient):
     """Compose one event at depths other than two. NaN in `values` means not observed; `terms` is its only row."""
     letters, amounts, offsets = entries(state)
@@ -160,7 +168,7 @@ def observe_tensor(state, t, values, terms, term_offsets, term_position, term_co
     return count
 
 
-@kernel
+@quick
 def read_tensor(
     state, t, lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out
 ):  # fmt: skip

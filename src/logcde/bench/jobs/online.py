@@ -13,8 +13,7 @@ from logcde.bench.contenders import AbstractContender, Direct, Entry
 from logcde.bench.data import dense
 from logcde.bench.jobs.abstract import AbstractJob, ours
 from logcde.bench.peers import AbstractPeer
-from logcde.embedding import Embedding
-from logcde.embedding.online import Online
+from logcde.embedding import Embedding, Online
 from logcde.streams import Schema
 
 
@@ -90,11 +89,8 @@ class _Question:
             online.observe(time, values)
 
     def push(self) -> list[np.ndarray]:
-        online, logsigs = self.online(), []
-        for time, values in self.events:
-            online.observe(time, values)
-            logsigs.append(online.logsig())
-        return logsigs
+        online = self.online()
+        return [online.step(time, values) for time, values in self.events]
 
     def many(self) -> np.ndarray:
         return self.online().observe_many(self.times, self.values)

@@ -1,0 +1,102 @@
+"""`Embedding`: the options of "From observations to log-signatures" (`sec:procedure`) and what they are good for."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import DTypeLike
+
+from logcde._typing import Numbers
+from logcde.algebra import Basis
+from logcde.embedding import device
+from logcde.embedding.coordinates import Coordinates
+from logcde.embedding.host import embed
+from logcde.embedding.index import Index
+from logcde.embedding.invariances import invariances
+from logcde.embedding.logsigs import LogSignatures
+from logcde.embedding.online import Online
+from logcde.embedding.padding import PaddedStreams, pad
+from logcde.embedding.scan import AbstractScan, Sequential
+from logcde.errors import EmbeddingError
+from logcde.streams import Partition, Schema, Streams
+
+
+@dataclasses.dataclass(frozen=True)
+class Embedding:
+    """Observation streams to interval log-signatures, without filling a gap.
+
+    `counts` gives each channel a second coordinate that counts its observations, `time` adds time itself; with both the
+    embedding is faithful (`prop:faithfulness`), without one it is invariant: see `invariances`. `dtype` is that of the
+    result; sums are in double precision in any case.
+
+    >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
+    >>> logsigs = Embedding(depth=2)(streams, Partition.uniform(2))
+    >>> logsigs.basis.labels
+    ('pulse', '#pulse', 'time', '[pulse, #pulse]', '[pulse, time]', '[#pulse, time]')
+    >>> logsigs.values[0, 1]
+    array([-2.,  1.,  2.,  0.,  0.,  0.])
+    """
+
+    depth: int = 2
+    counts: bool = True
+    time: bool = True
+    dtype: DTypeLike = np.float64
+
+    def __post_init__(self) -> None:
+        if isinstance(self.depth, bool) or not isinstance(self.depth, int | np.integer) or self.depth < 1:
+            raise EmbeddingError(f"The depth is {self.depth!r}. It is a whole number, 1 or more.")
+        dtype = np.dtype(self.dtype)
+        if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise EmbeddingError(f"The dtype is {dtype}. Log-signatures are float32 or float64.")
+        object.__setattr__(self, "depth", int(self.depth))
+        object.__setattr__(self, "dtype", dtype)
+
+    def coordinates(self, schema: Schema) -> Coordinates:
+        """The coordinates of the driving path for streams of this schema."""
+        return Coordinates(schema, self.depth, self.counts, self.time)
+
+    def basis(self, schema: Schema) -> Basis:
+        """The basis of the log-signatures of streams of this schema.
+
+        >>> Embedding(depth=1, counts=False).basis(Schema(("a", "b"))).labels
+        ('a', 'b', 'time')
+        """
+        return self.coordinates(schema).basis
+
+    def __call__(self, streams: Streams, partition: Partition, *, threads: int | None = None) -> LogSignatures:
+        """One log-signature for each interval of the partition, on all cores or on `threads`."""
+        return embed(streams, partition.cuts(streams), self.coordinates(streams.schema), self.dtype, threads)
+
+    def on_device(self, streams: Streams, partition: Partition, *, scan: AbstractScan = Sequential()) -> LogSignatures:
+        """The same by the JAX engine, on its default device, in the precision that JAX is set to.
+
+        >>> streams = Streams.from_arrays([[0.5]], [[[3.0]]], horizon=1.0)
+        >>> Embedding(depth=1).on_device(streams, Partition.uniform(1)).values.tolist()
+        [[[3.0, 1.0, 1.0]]]
+        """
+        return device.embed(streams, partition.cuts(streams), self.coordinates(streams.schema), self.dtype, scan)
+
+    def pad(self, streams: Streams, partition: Partition) -> PaddedStreams:
+        """Streams as arrays of one size, for `logsignatures`, which can be traced, mapped and differentiated."""
+        return pad(streams, partition.cuts(streams), self.coordinates(streams.schema), self.dtype)
+
+    def invariances(self) -> tuple[str, ...]:
+        """What the chosen options cannot tell apart, in words.
+
+        >>> len(Embedding(counts=False).invariances()) > len(Embedding().invariances())
+        True
+        """
+        return invariances(depth=self.depth, counts=self.counts, time=self.time)
+
+    def online(self, schema: Schema, start: float = 0.0, continuous: Numbers | None = None) -> Online:
+        """A stream that comes in one event at a time; `continuous` is where its continuous channels begin.
+
+        >>> online = Embedding(depth=1, counts=False).online(Schema(("pulse",)))
+        >>> online.observe(2.0, [61.0])
+        >>> online.logsig()
+        array([61.,  2.])
+        """
+        return Online(self.coordinates(schema), start, continuous)
+
+    def index(self, streams: Streams) -> Index:
+        """An index of these streams, for log-signatures over any interval at little cost."""
+        return Index(streams, self.coordinates(streams.schema))

@@ -1,0 +1,8 @@
+"""The path behind the log-signatures, the way back from it, and what an embedding cannot tell apart."""
+
+from logcde.paths.decoding import decode as decode
+from logcde.paths.faithful import Collision as Collision
+from logcde.paths.faithful import Faithfulness as Faithfulness
+from logcde.paths.faithful import check_faithful as check_faithful
+from logcde.paths.path import RealisedPath as RealisedPath
+from logcde.paths.realisation import realise as realise

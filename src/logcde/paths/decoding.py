@@ -1,0 +1,119 @@
+"""From the realised path back to the data: the inverse that the proof of injectivity in `app:proof_faithfulness` uses.
+
+Only the vertices of the path are read. Where its time stands still there is an event: counts say which channels were
+observed, values where they came to, and the log-signature of the segment which higher-order terms there were.
+"""
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float64
+
+from logcde.algebra import Basis
+from logcde.embedding.coordinates import Coordinates
+from logcde.embedding.invariances import WITHOUT_COUNTS, WITHOUT_TIME
+from logcde.errors import EmbeddingError
+from logcde.paths.corners import corners
+from logcde.paths.loops import log_signature
+from logcde.paths.path import RealisedPath
+from logcde.streams import Knots, Schema, Streams
+from logcde.streams.ragged import offsets_of
+from logcde.streams.schema import listed
+
+
+def decode(paths: RealisedPath | Sequence[RealisedPath]) -> Streams:
+    """The streams that were realised: one path as one series, or all paths of a data set.
+
+    Times, observed sets, values and the continuous channels come back exactly, higher-order terms to rounding. A knot
+    of the continuous channels that is at the stamp of an event and on the line between its neighbours, to the last bit,
+    is not needed and comes back only as a point of that line. Schema, ids and origins are no part of a path; they are
+    kept beside it.
+
+    >>> from logcde.embedding import Embedding
+    >>> from logcde.paths.realisation import realise
+    >>> streams = Streams.from_arrays([[0.0, 0.5, 2.0]], [[[3.0, np.nan], [np.nan, 1.0], [3.0, 1.0]]])
+    >>> decode(realise(streams, Embedding())) == streams
+    True
+    """
+    if isinstance(paths, RealisedPath):
+        return _decode(paths)
+    return Streams.concatenate([_decode(path) for path in paths])
+
+
+def _decode(path: RealisedPath) -> Streams:
+    coordinates, schema = path.coordinates, path.schema
+    _check(coordinates)
+    # The first segment leads to the first values of the continuous channels, before anything happens.
+    positions, times = path.positions[1:], path.times[1:]
+    first = np.append(0, 1 + np.flatnonzero(np.diff(times) > 0))
+    last = np.append(first[1:], len(times)) - 1
+    moved = last > first
+    begin, end = first[moved], last[moved]
+
+    counts = slice(coordinates.channels, coordinates.discrete)
+    event, channel = np.nonzero(positions[end, counts] != positions[begin, counts])
+    terms = np.zeros((len(begin), len(schema.terms)))
+    for row, (start, stop) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+        if stop > start + 1:
+            terms[row] = _terms(positions[start : stop + 1], schema)
+    return Streams(
+        schema=schema,
+        ids=path.ids,
+        offsets=np.array([0, len(begin)]),
+        times=times[begin],
+        obs_offsets=offsets_of(np.bincount(event, minlength=len(begin))),
+        channel=channel.astype(np.int32),
+        value=positions[end[event], channel],
+        horizon=times[-1:],
+        terms=terms,
+        knots=_knots(positions[first, coordinates.discrete :], times[first], moved) if schema.continuous else None,
+        origins=path.origins,
+    )
+
+
+def _check(coordinates: Coordinates) -> None:
+    """Refuse a path that does not determine the data."""
+    lost = (("counts", coordinates.counts, WITHOUT_COUNTS), ("time", coordinates.time, WITHOUT_TIME))
+    for name, present, invariance in lost:
+        if not present:
+            raise EmbeddingError(
+                f"This path was realised without {name} and cannot be decoded: other data have it as well. "
+                f"{invariance} To decode, realise with an embedding that has {name}."
+            )
+    terms = coordinates.schema.terms
+    above = [term.name for term in terms if term.degree > coordinates.depth]
+    if above:
+        degree = max(term.degree for term in terms)
+        raise EmbeddingError(
+            f"The terms {listed(above)} are of higher degree than the depth of this path, {coordinates.depth}, which "
+            f"does not contain them. Realise with an embedding of depth {degree}."
+        )
+    if terms and np.linalg.matrix_rank(_brackets(coordinates.schema)[1]) < len(terms):
+        raise EmbeddingError(
+            f"The terms {listed([term.name for term in terms])} are not independent of each other as brackets, so the "
+            "path contains some combinations of them only. Keep independent ones, such as brackets of a Lyndon basis."
+        )
+
+
+@functools.cache
+def _brackets(schema: Schema) -> tuple[Basis, Float64[np.ndarray, "term lie"]]:
+    """A basis over the channels that terms name, and the terms in it."""
+    named = {letter for term in schema.terms for letter in term.letters}
+    letters = tuple(channel for channel in schema.channels if channel in named)
+    basis = Basis(letters, max(term.degree for term in schema.terms))
+    return basis, np.array([basis.coordinates(term.bracket) for term in schema.terms], np.float64)
+
+
+def _terms(segment: Float64[np.ndarray, "vertex letter"], schema: Schema) -> Float64[np.ndarray, "term"]:
+    """The terms of one event. Letters that no term names do not matter: a projected path has a projected signature."""
+    basis, brackets = _brackets(schema)
+    columns = [schema.channels.index(letter) for letter in basis.letters]
+    element = log_signature(np.diff(segment[:, columns], axis=0), basis)
+    return np.linalg.lstsq(brackets[:, basis.width :].T, element[basis.width :])[0]
+
+
+def _knots(values: np.ndarray, times: np.ndarray, at_event: np.ndarray) -> Knots:
+    """The continuous channels beside time: every moment without an event is a knot, one with an event may be."""
+    kept = corners(times, values[:, :-1], ~at_event)
+    return Knots(np.array([0, int(kept.sum())]), times[kept], values[kept, :-1])
