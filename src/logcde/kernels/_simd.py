@@ -59,6 +59,21 @@ def add_row(typingctx, target, i, a, source, j, size):
 
 
 @instruction
+def add_first(typingctx, target, a):
+    """target[0] += a, as one quad: a row that is read right after a single number was written would have to wait."""
+    signature = types.void(target, types.float64)
+
+    def codegen(context, builder, signature, args):
+        address = _vector(context, builder, signature.args[0], args[0], ir.Constant(ir.IntType(64), 0), QUAD)
+        zeros = ir.Constant(ir.VectorType(ir.DoubleType(), QUAD), [0.0] * QUAD)
+        change = builder.insert_element(zeros, args[1], ir.Constant(ir.IntType(32), 0))
+        builder.store(builder.fadd(builder.load(address, align=8), change), address, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
 def add_lanes(typingctx, target, i, factor, k, source, j, rows):
     """Row by row of LANES numbers, `rows` of them: target[i ...] += factor[k : k + LANES] * source[j ...]."""
     place = types.uint64
@@ -82,11 +97,28 @@ def add_lanes(typingctx, target, i, factor, k, source, j, rows):
     return signature, codegen
 
 
+def _transposed(builder, a, b, c, d):
+    """Four vectors of four numbers as the rows of a matrix, turned into its columns."""
+
+    def mixed(left, right, lanes):
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), QUAD), [ir.IntType(32)(lane) for lane in lanes])
+        return builder.shuffle_vector(left, right, mask)
+
+    low_ab, high_ab = mixed(a, b, (0, 4, 2, 6)), mixed(a, b, (1, 5, 3, 7))
+    low_cd, high_cd = mixed(c, d, (0, 4, 2, 6)), mixed(c, d, (1, 5, 3, 7))
+    return (
+        mixed(low_ab, low_cd, (0, 1, 4, 5)),
+        mixed(high_ab, high_cd, (0, 1, 4, 5)),
+        mixed(low_ab, low_cd, (2, 3, 6, 7)),
+        mixed(high_ab, high_cd, (2, 3, 6, 7)),
+    )
+
+
 @instruction
 def load_changes(typingctx, target, i, source, a, b, c, d, lag):
     """target[i + r LANES + l] = source[p + r] - source[p + r - lag], for l, p in enumerate((a, b, c, d)), r < 4.
 
-    Four neighbouring changes of each of four lanes, transposed on the way.
+    Four neighbouring changes of each of four lanes.
     """
     place = types.uint64
     signature = types.void(target, place, source, place, place, place, place, place)
@@ -98,22 +130,27 @@ def load_changes(typingctx, target, i, source, a, b, c, d, lag):
         def read(position):
             return builder.load(_vector(context, builder, kinds[2], source, position, QUAD), align=8)
 
-        def mixed(left, right, lanes):
-            mask = ir.Constant(ir.VectorType(ir.IntType(32), QUAD), [ir.IntType(32)(lane) for lane in lanes])
-            return builder.shuffle_vector(left, right, mask)
-
-        a, b, c, d = (builder.fsub(read(place), read(builder.sub(place, lag))) for place in places)
-        low_ab, high_ab = mixed(a, b, (0, 4, 2, 6)), mixed(a, b, (1, 5, 3, 7))
-        low_cd, high_cd = mixed(c, d, (0, 4, 2, 6)), mixed(c, d, (1, 5, 3, 7))
-        rows = (
-            mixed(low_ab, low_cd, (0, 1, 4, 5)),
-            mixed(high_ab, high_cd, (0, 1, 4, 5)),
-            mixed(low_ab, low_cd, (2, 3, 6, 7)),
-            mixed(high_ab, high_cd, (2, 3, 6, 7)),
-        )
-        for r, row in enumerate(rows):
+        changes = [builder.fsub(read(place), read(builder.sub(place, lag))) for place in places]
+        for r, row in enumerate(_transposed(builder, *changes)):
             position = builder.add(i, ir.Constant(i.type, r * LANES))
             builder.store(row, _vector(context, builder, kinds[0], target, position, QUAD), align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def prefetch(typingctx, array, i):
+    """Tell the processor that array[i] will be read soon."""
+    signature = types.void(array, types.uint64)
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), cgutils.voidptr_t)
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [address, number(0), number(3), number(1)])  # for reading, to stay, data
         return context.get_dummy_value()
 
     return signature, codegen

@@ -9,7 +9,7 @@ all events, needs no row at all: V_i,time = sum v_i t.
 import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
-from logcde.kernels._simd import LANES, QUAD, add_lanes, add_row, load_changes
+from logcde.kernels._simd import LANES, QUAD, add_lanes, add_row, load_changes, prefetch
 
 BLOCK = 16  # events of one lane that are loaded at a time
 
@@ -189,6 +189,24 @@ def load_steps(live, order, group, k, n, begin, end, origin, values, channels, m
 
 
 @kernel
+def announce_steps(s, n, order, group, live, last, k, longest, begin, end, channels, values):
+    """Have the next block of values fetched, a share of it at step s of n: of these lanes, or of the next group.
+
+    Lanes are many short streams, which the processor does not foresee by itself, and it can wait for a few at a time.
+    """
+    k += BLOCK
+    if k >= longest:
+        k = 0
+        group += live
+        live = min(LANES, last - group)
+    for lane in range(group + s * live // n, group + (s + 1) * live // n):
+        q = order[lane]
+        place = (begin[q] + k) * channels
+        for line in range(0, min(BLOCK, end[q] - begin[q] - k) * channels, 8):
+            prefetch(values, index(place + line))
+
+
+@kernel
 def load_moments(live, order, group, k, n, begin, end, start, stop, times, moments):
     """Fill `moments` with the times of events k to k + n within each lane's interval, its length beyond its end."""
     for lane in range(live):
@@ -239,6 +257,7 @@ def compose_dense(first, last, order, begin, end, origin, start, stop, times, va
             if timed:
                 load_moments(live, order, group, k, n, begin, end, start, stop, times, moments)
             for s in range(index(n)):
+                announce_steps(np.int64(s), n, order, group, live, last, k, longest, begin, end, channels, values)
                 source = steps
                 move = s * d * lanes
                 if counts:

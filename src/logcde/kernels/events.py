@@ -29,8 +29,24 @@ def locate(first, last, offsets, times, horizon, cut_offsets, cuts, begin, end):
         few = (cut_offsets[series + 1] - cut_offsets[series]) * 16 < stop - event
         for c in range(cut_offsets[series], cut_offsets[series + 1]):
             point = cuts[c]
-            if few:
-                event += np.searchsorted(times[event:stop], point)
+            if few and event < stop and times[event] < point:
+                # Where it would be if the stamps were evenly spread, then in growing steps around that: few reads.
+                low, high, step = event, stop, 4
+                share = (point - times[event]) / (times[stop - 1] - times[event]) if stop - event > 1 else 1.0
+                guess = event + int(min(share, 1.0) * (stop - 1 - event))
+                if times[guess] < point:
+                    low = guess
+                    while low + step < stop and times[low + step] < point:
+                        low += step
+                        step *= 2
+                    high = min(stop, low + step)
+                else:
+                    high = guess
+                    while high - step > event and times[high - step] >= point:
+                        high -= step
+                        step *= 2
+                    low = max(event, high - step)
+                event = low + np.searchsorted(times[low:high], point)
             else:
                 while event < stop and times[event] < point:
                     event += 1

@@ -136,10 +136,19 @@ def step_area(state, t, values, out):
 @kernel
 def follow_area(state, times, values, terms, term_area, out):
     """Compose events, which have been checked, one after another and write the log-signature after each."""
+    letters, amounts, offsets = entries(state)
+    position, rows, clock, areas = parts(state)
+    timed = state[TIMED] > 0
+    width = int(state[WIDTH]) - timed
     for n in range(times.size):
-        if step_area(state, times[n], values[n], out[n]) > 0 and term_area.size:
-            add_areas(state, terms[n], term_area)
-            read_area(state, times[n], out[n])
+        if take(state, times[n], values[n], letters, amounts, offsets) > 0:
+            area.advance(
+                LAST, LAST + 1, state[START], state, offsets, letters, amounts, int(state[CHANNELS]),
+                state[COUNTS] > 0, position, rows, clock,
+            )  # fmt: skip
+            for c in range(term_area.size):
+                areas[term_area[c]] += terms[n, c]
+        area.emit(times[n] - state[START], timed, width, position, rows, clock, areas, out[n])
 
 
 @kernel

@@ -14,8 +14,8 @@ whole level n, `offset[n]` where it begins.
 import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
-from logcde.kernels._simd import LANES, QUAD, add_lanes, add_row
-from logcde.kernels.area import BLOCK, load_moments, load_steps, longest_of
+from logcde.kernels._simd import LANES, QUAD, add_first, add_lanes, add_row
+from logcde.kernels.area import BLOCK, announce_steps, load_moments, load_steps, longest_of
 
 
 @kernel
@@ -144,6 +144,8 @@ def advance(
     line = power[1]
     letter = np.zeros(width, np.uint64)
     amount = np.zeros(width)
+    for i in range(line):
+        partial[i] = 0.0
     given = term_offsets.size - 1
     lie = np.zeros(tensor.size if given else 0)
     work = np.zeros(lie.size)
@@ -177,22 +179,33 @@ def advance(
                         for i in range(term_offsets[c], term_offsets[c + 1]):
                             lie[term_position[i]] += terms[e, c] * term_coefficient[i]
                     multiply_exp_lie(lie, width, power, offset, depth, tensor, partial, work)
+                    for i in range(line):
+                        partial[i] = 0.0
                     continue
             if depth == 3:
                 # Without copies: T1 + v/3 and T2 + (T1 + v/3) v/2 are what level 3 needs of the lower levels, and a
                 # second half-step with T1 + 2v/3 takes level 2 to its end, T2 + (T1 + v/2) v.
-                for half in range(2):
+                third = amount[0] / 3.0
+                if part == 1:
                     for x in range(count):
-                        tensor[letter[x]] += amount[x] / 3.0
+                        partial[letter[x]] = amount[x]
+                for turn in range(3):
+                    if part == 0:
+                        add_first(tensor, third)
+                    else:
+                        add_row(tensor, index(0), 1.0 / 3.0, partial, index(0), line)
+                    if turn == 2:
+                        continue
                     for x in range(count):
                         add_row(tensor, line + letter[x] * line, 0.5 * amount[x], tensor, index(0), line)
-                    if half == 0:
+                    if turn == 0:
                         for x in range(count):
                             k = letter[x]
                             row = offset[3] + line * (k * (k + one) // index(2))
                             add_row(tensor, row, amount[x], tensor, line, (k + one) * line)
-                for x in range(count):
-                    tensor[letter[x]] += amount[x] / 3.0
+                if part == 1:
+                    for x in range(count):
+                        partial[letter[x]] = 0.0
                 continue
             for top in range(depth, 1, -1):
                 for i in range(offset[top]):
@@ -336,6 +349,7 @@ def compose_dense(
             if timed:
                 load_moments(live, order, group, k, n, begin, end, start, stop, times, moments)
             for s in range(index(n)):
+                announce_steps(np.int64(s), n, order, group, live, last, k, longest, begin, end, channels, values)
                 if timed:
                     for lane in range(lanes):
                         moves[lane] = moments[s * lanes + lane] - before[lane]

@@ -1,5 +1,6 @@
 """Spreading a serial kernel over the cores. Numba's own threading layers can end a user's process; these cannot."""
 
+import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,8 @@ def cores() -> int:
 def spread(run: Callable[[int, int], object], work: np.ndarray, threads: int | None = None) -> None:
     """Call `run(first, last)` on pieces of `range(len(work))` of about equal work, on all cores or on `threads`.
 
+    `run` must not call `spread` on several threads again: those that it would wait for are busy waiting.
+
     >>> done = []
     >>> spread(lambda first, last: done.append((first, last)), np.array([1, 1, 2]))
     >>> done
@@ -35,5 +38,10 @@ def spread(run: Callable[[int, int], object], work: np.ndarray, threads: int | N
     # Several pieces for each thread, so that one that is slowed down does not keep the others waiting.
     pieces = 4 * workers
     edges = np.unique([0, *np.searchsorted(total, total[-1] * np.arange(1, pieces) / pieces), len(total)])
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(run, edges[:-1].tolist(), edges[1:].tolist()))
+    list(_pool(os.getpid(), workers).map(run, edges[:-1].tolist(), edges[1:].tolist()))
+
+
+@functools.lru_cache(maxsize=4)
+def _pool(process: int, workers: int) -> ThreadPoolExecutor:
+    """Threads are kept, but not across a fork: a child process has none of its parent's."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="logcde")

@@ -123,14 +123,6 @@ class _At(Partition):
     partial: bool
 
     def cuts(self, streams: AbstractStreams) -> Cuts:
-        lists = self._each(streams)
-        offsets = offsets_of(np.array([points.size for points in lists], np.int64))
-        cuts = Cuts(offsets, np.concatenate([np.empty(0), *lists]))
-        _check(cuts, streams, self.partial)
-        return cuts
-
-    def _each(self, streams: AbstractStreams) -> list[np.ndarray]:
-        """Every series' points as times."""
         nested = _nested(self.points)
         if nested and len(self.points) != len(streams):
             raise PartitionError(
@@ -139,16 +131,26 @@ class _At(Partition):
             )
         try:
             if nested and streams.origins is None and _alike(self.points):  # the usual case, all series at once
+                sizes = np.array([len(part) for part in self.points], np.int64)
                 points = streams.schema.clock.times(read_stamps(np.concatenate(self.points)))
-                return np.split(points, np.cumsum([len(part) for part in self.points])[:-1])
-            if nested:
-                return [_times(read_stamps(points), streams, series) for series, points in enumerate(self.points)]
-            stamps = read_stamps(self.points)
-            if streams.origins is not None and stamps.array.dtype.kind == "M":
-                return [_times(stamps, streams, series) for series in range(len(streams))]
-            return [streams.schema.clock.times(stamps)] * len(streams)
+            else:
+                lists = self._each(streams, nested)
+                sizes = np.array([len(part) for part in lists], np.int64)
+                points = np.concatenate([np.empty(0), *lists])
         except StreamError as error:
             raise PartitionError(f"These query points do not fit the streams. {error}") from error
+        cuts = Cuts(offsets_of(sizes), points)
+        _check(cuts, streams, self.partial)
+        return cuts
+
+    def _each(self, streams: AbstractStreams, nested: bool) -> list[np.ndarray]:
+        """Every series' points as times."""
+        if nested:
+            return [_times(read_stamps(points), streams, series) for series, points in enumerate(self.points)]
+        stamps = read_stamps(self.points)
+        if streams.origins is not None and stamps.array.dtype.kind == "M":
+            return [_times(stamps, streams, series) for series in range(len(streams))]
+        return [streams.schema.clock.times(stamps)] * len(streams)
 
     def __repr__(self) -> str:
         end = ", partial=True" if self.partial else ""
