@@ -103,6 +103,10 @@ def save(figure: "Figure", file: str | Path) -> Path:
     target = Path(file)
     target.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=target.parent, suffix=target.suffix, delete=False) as unfinished:
-        figure.savefig(unfinished.name, dpi=140)
+        try:
+            figure.savefig(unfinished.name, dpi=140)
+        except BaseException:
+            Path(unfinished.name).unlink()
+            raise
     Path(unfinished.name).replace(target)
     return target

@@ -24,7 +24,7 @@ from logcde.bench.timing import Clock
 
 # Those that compile for every shape are tested by themselves, on few shapes.
 PEERS = [peer for peer in peers.PEERS if peer.buckets != peers.Signax.buckets]
-QUICK = Clock(rounds=1, shortest=0.0, patience=5.0)
+QUICK = Clock(rest=0.0, rounds=1, shortest=0.0, patience=5.0)
 TINY = (
     WholePaths(paths=3, steps=5, grid=((2, 2), (3, 3))),
     EqualWindows(series=2, steps=11, width=3, every=4),

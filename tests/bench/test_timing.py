@@ -6,7 +6,7 @@ from logcde.bench.contenders import CannotDo, Direct, Engine, Entry, NotInstalle
 from logcde.bench.timing import Clock, race
 from logcde.bench.windows import Windows
 
-QUICK = Clock(rounds=3, shortest=0.0, patience=5.0)
+QUICK = Clock(rest=0.0, rounds=3, shortest=0.0, patience=5.0)
 
 
 def entry(name, role, answer, items=1):
@@ -87,7 +87,7 @@ def test_windows_and_loading_are_part_of_a_peers_cost():
 
 def test_short_answers_are_repeated_and_long_ones_are_not():
     calls = []
-    clock = Clock(rounds=2, shortest=1e-3)
+    clock = Clock(rest=0.0, rounds=2, shortest=1e-3)
     counting = Entry("peer", Role.PEER, 1, 1, lambda: Direct(lambda: calls.append(1), lambda found: None))
     race(Case("case", "event", (1,), (counting,)), clock, lambda name: None)
     assert len(calls) > 10

@@ -13,7 +13,7 @@ def test_every_piece_is_done_once(work, workers):
     def run(first, last):
         done[first:last] += 1
 
-    threads.spread(run, np.array(work, np.int64), workers)
+    threads.spread(run, np.array(work, np.int64), threads=workers)
     assert (done == 1).all()
 
 
@@ -22,4 +22,4 @@ def test_an_error_in_a_thread_reaches_the_caller():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        threads.spread(run, np.full(100, threads.SMALL), 2)
+        threads.spread(run, np.full(100, threads.SMALL), threads=2)

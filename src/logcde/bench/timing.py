@@ -24,11 +24,15 @@ from logcde.bench.windows import Windows
 
 @dataclass(frozen=True)
 class Clock:
-    """How long to measure: rounds, the shortest sample worth a clock's word, and the most time for one contender."""
+    """How long to measure: rounds, the shortest sample worth a clock's word, and the most time for one contender.
+
+    Before each sample there is a rest, in which the threads of the one before, which may spin for a while, fall asleep.
+    """
 
     rounds: int = 9
     shortest: float = 0.02
     patience: float = 20.0
+    rest: float = 0.05
 
 
 @dataclass
@@ -71,6 +75,7 @@ def race(case: Case, clock: Clock, tick: Callable[[str], None]) -> CaseRecord:
                 tick(runner.entry.name)
                 try:
                     if turn == 0 or runner.spent() < min(clock.patience, case.patience):
+                        time.sleep(clock.rest)
                         _sample(runner, cutter)
                 except Exception as reason:
                     rows[runner.entry.name] = _absent(runner.entry, reason)

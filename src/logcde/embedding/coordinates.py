@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from logcde.algebra import Basis
-from logcde.errors import EmbeddingError
 from logcde.streams import Schema
 
 TIME = "time"
@@ -25,10 +24,6 @@ class Coordinates:
     depth: int
     counts: bool
     time: bool
-
-    def __post_init__(self) -> None:
-        if not self.counts and not self.time and not self.schema.channels:
-            raise EmbeddingError("There is nothing to embed: no channel, no count and no time.")
 
     @functools.cached_property
     def letters(self) -> tuple[str, ...]:

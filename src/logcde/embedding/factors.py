@@ -63,8 +63,8 @@ def intervals_of(streams: Streams, cuts: Cuts) -> Intervals:
     series = np.repeat(np.arange(len(counts)), counts)
     left = np.arange(len(series)) + series  # every series has one point more than intervals
     begin, end = np.empty(len(series), np.int64), np.empty(len(series), np.int64)
-    columns = (streams.offsets, streams.times, streams.horizon, cuts.offsets, cuts.points, begin, end)
-    spread(lambda first, last: locate(first, last, *columns), np.diff(cuts.offsets))
+    columns = (streams.offsets, streams.times, streams.horizon, cuts.offsets, cuts.points)
+    spread(locate, np.diff(cuts.offsets), *columns, begin, end)
     return Intervals(series, begin, end, cuts.points[left], cuts.points[left + 1])
 
 
@@ -76,8 +76,8 @@ def increments_of(streams: Streams, threads: int | None = None) -> Float64[np.nd
     """
     out = np.empty_like(streams.value)
     channels = len(streams.schema.channels)
-    columns = (streams.offsets, streams.obs_offsets, streams.channel, streams.value, channels, out)
-    spread(lambda first, last: increments(first, last, *columns), np.diff(streams.offsets), threads)
+    columns = (streams.offsets, streams.obs_offsets, streams.channel, streams.value)
+    spread(increments, np.diff(streams.offsets), *columns, channels, out, threads=threads)
     return out
 
 

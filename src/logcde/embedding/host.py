@@ -71,14 +71,14 @@ def _compose_sparse(
     portion = max(1, TENSORS_AT_ONCE // size)
 
     def run(first: int, last: int) -> None:
+        room = np.empty((min(portion, last - first), size))
         for low in range(first, last, portion):
             part = slice(low, min(low + portion, last))
-            some = np.empty((part.stop - part.start, size))
-            elements(factors, intervals.rows(part), coordinates, some, threads=1)
-            logarithms(some, coordinates, out[part], threads=1)
+            group = room[: part.stop - low]
+            elements(factors, intervals.rows(part), coordinates, group, threads=1)
+            logarithms(group, coordinates, out[part], threads=1)
 
-    # An empty interval is work too: its log-signature has to be written.
-    spread(run, intervals.end - intervals.begin + 1, threads)
+    spread(run, _work(intervals, coordinates), threads=threads)
 
 
 def elements(
@@ -89,13 +89,13 @@ def elements(
     where = (intervals.begin, intervals.end, intervals.start, intervals.stop)
     entries = (factors.times, factors.entry_offsets, factors.letters, factors.amounts)
     options = (coordinates.channels, coordinates.counts, factors.timed)
+    work = _work(intervals, coordinates)
     if depth == 2:
         given = (width - factors.timed, factors.terms, coordinates.term_support - width, out)
-        run = lambda first, last: area.compose(first, last, *where, *entries, *options, *given)  # noqa: E731
+        spread(area.compose, work, *where, *entries, *options, *given, threads=threads)
     else:
         given = (width, depth, factors.terms, *term_map(coordinates).arrays, out)
-        run = lambda first, last: tensor.compose(first, last, *where, *entries, *options, *given)  # noqa: E731
-    spread(run, intervals.end - intervals.begin + 1, threads)
+        spread(tensor.compose, work, *where, *entries, *options, *given, threads=threads)
 
 
 def logarithms(group: np.ndarray, coordinates: Coordinates, out: np.ndarray, threads: int | None = None) -> None:
@@ -105,8 +105,14 @@ def logarithms(group: np.ndarray, coordinates: Coordinates, out: np.ndarray, thr
         out[:] = group
         return
     maps = log_map(width, depth).arrays
-    run = lambda first, last: tensor.logarithms(first, last, group, width, depth, *maps, out)  # noqa: E731
-    spread(run, np.full(len(group), group.shape[1] // 8 + 1), threads)
+    work = np.full(len(group), 1 + group.shape[1] // 64)
+    spread(tensor.logarithms, work, group, width, depth, *maps, out, threads=threads)
+
+
+def _work(intervals: Intervals, coordinates: Coordinates) -> np.ndarray:
+    """What each interval takes, where one event of few letters at depth two is one."""
+    # One more for the log-signature, which is written even if there is no event.
+    return (intervals.end - intervals.begin + 1) * (1 + coordinates.basis.dimension // 64)
 
 
 def _compose_dense(
@@ -119,9 +125,10 @@ def _compose_dense(
     origin = streams.offsets[intervals.series]
     where = (order, intervals.begin, intervals.end, origin, intervals.start, intervals.stop)
     given = (streams.times, streams.value, coordinates.channels, coordinates.counts, coordinates.time)
+    work = _work(intervals, coordinates)[order]
     if depth == 2:
-        run = lambda first, last: area.compose_dense(first, last, *where, *given, out)  # noqa: E731
+        spread(area.compose_dense, work, *where, *given, out, threads=threads)
     else:
-        maps = log_map(width, depth).arrays
-        run = lambda first, last: tensor.compose_dense(first, last, *where, *given, depth, *maps, out)  # noqa: E731
-    spread(run, events[order] + 1, threads)
+        spread(
+            tensor.compose_dense, work, *where, *given, depth, *log_map(width, depth).arrays, out, threads=threads
+        )  # fmt: skip

@@ -177,8 +177,8 @@ class _Line:
         left = self._compose(begin, edge, start, np.where(deep, stamps[edge - 1], stop))
         right = self._compose(again, end, np.where(deep, stamps[again - 1], stop), stop)
         joined = np.empty_like(left)
-        given = (left, self._nodes, low, high, right, *self._shape, joined)
-        spread(lambda first, last: tree.join(first, last, *given), np.full(len(start), 20 * self._size // 8))
+        work = np.full(len(start), 1 + 20 * self._size // 64)  # about twenty products for each query
+        spread(tree.join, work, left, self._nodes, low, high, right, *self._shape, joined)
         return self._log(joined)
 
     def sliding(self, width: float, every: float) -> tuple[np.ndarray, np.ndarray]:

@@ -132,11 +132,11 @@ class Online:
         given = np.zeros((len(stamps), len(self._support)))
         if terms is not None:
             given = self._lie(np.asarray(terms, np.float64))
-        earlier = np.concatenate([[self.last], stamps[:-1]])
-        for n in np.flatnonzero(~((stamps > earlier) & (stamps >= self.start) & (stamps < np.inf)))[:1]:
-            self._refuse(kernels.BACKWARDS, float(stamps[n]), rows[n])
-        for n, channel in np.argwhere(np.isinf(rows))[:1]:
-            self._refuse(kernels.INFINITE - int(channel), float(stamps[n]), rows[n])
+        bad = kernels.first_bad(self._state, stamps, rows)
+        if bad >= 0:
+            infinite = np.flatnonzero(np.isinf(rows[bad]))
+            answer = kernels.INFINITE - int(infinite[0]) if len(infinite) else kernels.BACKWARDS
+            self._refuse(answer, float(stamps[bad]), rows[bad])
         out = np.empty((len(stamps), self._dimension))
         if self._area:
             kernels.follow_area(self._state, stamps, rows, given, self._areas, out)

@@ -134,6 +134,20 @@ def step_area(state, t, values, out):
 
 
 @kernel
+def first_bad(state, times, values):
+    """The first of many events that `observe` would refuse, or -1."""
+    last = state[LAST]
+    for n in range(times.size):
+        if not (times[n] > last and times[n] >= state[START] and times[n] < np.inf):
+            return n
+        last = times[n]
+        for k in range(values.shape[1]):
+            if np.isinf(values[n, k]):
+                return n
+    return -1
+
+
+@kernel
 def follow_area(state, times, values, terms, term_area, out):
     """Compose events, which have been checked, one after another and write the log-signature after each."""
     letters, amounts, offsets = entries(state)
@@ -155,10 +169,13 @@ def follow_area(state, times, values, terms, term_area, out):
 def push_tensor(state, t, letters, amounts, offsets, at, terms, term_offsets, term_position, term_coefficient):
     """Compose the gap to `t`, then the factor number `at`, at depths other than two."""
     elements = state[body(int(state[CHANNELS])) :]
+    width, depth = int(state[WIDTH]), int(state[DEPTH])
+    power, offset = tensor.layout(width, depth, QUAD)
+    partial, letter, amount, lie, work = tensor.workspace(width, elements.size, term_offsets.size > 1)
     tensor.advance(
         at, at + 1, state[NOW], t, state, offsets, letters, amounts, int(state[CHANNELS]), state[COUNTS] > 0,
-        state[TIMED] > 0, int(state[WIDTH]), int(state[DEPTH]), terms, term_offsets, term_position, term_coefficient,
-        elements, np.empty(elements.size),
+        state[TIMED] > 0, width, depth, power, offset, terms, term_offsets, term_position, term_coefficient, elements,
+        partial, letter, amount, lie, work,
     )  # fmt: skip
     state[NOW] = t
 
@@ -185,14 +202,15 @@ def read_tensor(
     width, depth = int(state[WIDTH]), int(state[DEPTH])
     power, offset = tensor.layout(width, depth, QUAD)
     elements = state[body(int(state[CHANNELS])) :].copy()
-    old = np.empty(elements.size)
+    partial, letter, amount, lie, work = tensor.workspace(width, elements.size, False)
     tensor.advance(
         0, 0, state[NOW], max(t, state[NOW]), state, state, state, state, 0, False, state[TIMED] > 0, width, depth,
-        np.zeros((0, 0)), np.zeros(1, np.int64), np.zeros(0, np.uint64), np.zeros(0), elements, old,
+        power, offset, np.zeros((0, 0)), np.zeros(1, np.int64), np.zeros(0, np.uint64), np.zeros(0), elements,
+        partial, letter, amount, lie, work,
     )  # fmt: skip
     tensor.logarithm(
         elements, width, power, offset, depth, lead_position, lead_sign, rest_coordinate, rest_position,
-        rest_coefficient, old, np.empty(elements.size), out,
+        rest_coefficient, partial, np.empty(elements.size), out,
     )  # fmt: skip
 
 

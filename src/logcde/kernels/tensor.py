@@ -129,26 +129,28 @@ def logarithm(
 
 
 @kernel
+def workspace(width, size, given):
+    """What `advance` needs beside a tensor of this size: another, letters, amounts, and two more for given terms."""
+    some = size if given else 0
+    return scratch(size), np.zeros(width, np.uint64), np.zeros(width), scratch(some), scratch(some)
+
+
+@kernel
 def advance(
     begin, end, now, until, times, entry_offsets, letters, amounts, channels, counts, timed, width, depth,
-    terms, term_offsets, term_position, term_coefficient, tensor, partial,
+    power, offset, terms, term_offsets, term_position, term_coefficient, tensor, partial, letter, amount, lie, work,
 ):  # fmt: skip
     """Compose gap and event factors of events `begin` to `end`, then the gap to `until`, into `tensor`.
 
     If `timed`, time is the last letter. Term c of an event adds `term_coefficient` at `term_position` of its Lie
-    element, over `term_offsets[c]` to `term_offsets[c + 1]`. `partial` is workspace, as long as `tensor`.
+    element, over `term_offsets[c]` to `term_offsets[c + 1]`. The last five are a `workspace`.
     """
-    power, offset = layout(width, depth, QUAD)
     d = index(width)
     one = index(1)
     line = power[1]
-    letter = np.zeros(width, np.uint64)
-    amount = np.zeros(width)
     for i in range(line):
         partial[i] = 0.0
     given = term_offsets.size - 1
-    lie = np.zeros(tensor.size if given else 0)
-    work = np.zeros(lie.size)
     for e in range(index(begin), index(end) + one):
         moment = until if e == index(end) else times[e]
         for part in range(2):
@@ -234,12 +236,14 @@ def compose(
     terms, term_offsets, term_position, term_coefficient, elements,
 ):  # fmt: skip
     """Write the group elements of intervals `first` to `last` from sparse factors."""
-    work = scratch(elements.shape[1])
+    power, offset = layout(width, depth, QUAD)
+    partial, letter, amount, lie, work = workspace(width, elements.shape[1], term_offsets.size > 1)
     for q in range(first, last):
         elements[q] = 0.0
         advance(
             begin[q], end[q], start[q], stop[q], times, entry_offsets, letters, amounts, channels, counts, timed,
-            width, depth, terms, term_offsets, term_position, term_coefficient, elements[q], work,
+            width, depth, power, offset, terms, term_offsets, term_position, term_coefficient, elements[q],
+            partial, letter, amount, lie, work,
         )  # fmt: skip
 
 

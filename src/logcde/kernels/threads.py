@@ -4,6 +4,7 @@ import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,8 +21,8 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def spread(run: Callable[[int, int], object], work: np.ndarray, threads: int | None = None) -> None:
-    """Call `run(first, last)` on pieces of `range(len(work))` of about equal work, on all cores or on `threads`.
+def spread(run: Callable[..., object], work: np.ndarray, *arguments: object, threads: int | None = None) -> None:
+    """Call `run(first, last, *arguments)` on pieces of `range(len(work))` of like work, on all cores or on `threads`.
 
     `run` must not call `spread` on several threads again: those that it would wait for are busy waiting.
 
@@ -33,12 +34,15 @@ def spread(run: Callable[[int, int], object], work: np.ndarray, threads: int | N
     total = np.cumsum(work)
     workers = cores() if threads is None else threads
     if not len(total) or workers == 1 or total[-1] < SMALL:
-        run(0, len(total))
+        run(0, len(total), *arguments)
         return
     # Several pieces for each thread, so that one that is slowed down does not keep the others waiting.
     pieces = 4 * workers
     edges = np.unique([0, *np.searchsorted(total, total[-1] * np.arange(1, pieces) / pieces), len(total)])
-    list(_pool(os.getpid(), workers).map(run, edges[:-1].tolist(), edges[1:].tolist()))
+    pool = _pool(os.getpid(), workers)
+    tasks = [pool.submit(run, first, last, *arguments) for first, last in pairwise(edges.tolist())]
+    for task in tasks:
+        task.result()
 
 
 @functools.lru_cache(maxsize=4)
