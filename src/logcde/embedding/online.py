@@ -18,8 +18,10 @@ from logcde.embedding.layout import log_map, tensor_size, term_map
 from logcde.errors import EmbeddingError, StreamError
 from logcde.kernels import online as kernels
 from logcde.kernels.area import state as area_state
+from logcde.kernels.online import step_area
 
 Values = Mapping[str, float] | Sequence[float | None] | NDArray
+FLOAT = np.dtype(np.float64)
 
 
 class Online:
@@ -84,7 +86,7 @@ class Online:
         was observed it is no event. `terms` are the schema's higher-order terms, `continuous` the values of its
         continuous channels at this stamp, which they reach along a straight line since the last one given.
         """
-        row = values if type(values) is np.ndarray and values.dtype.char == "d" else self._read(values)
+        row = values if type(values) is np.ndarray and values.dtype is FLOAT else self._read(values)
         if self._plain and terms is None:  # the usual case, without detours
             answer = kernels.observe_area(self._state, time, row)
         else:
@@ -110,9 +112,9 @@ class Online:
         if not self._plain:
             self.observe(time, values)
             return self.logsig()
-        row = values if type(values) is np.ndarray and values.dtype.char == "d" else self._read(values)
+        row = values if type(values) is np.ndarray and values.dtype is FLOAT else self._read(values)
         out = np.empty(self._dimension)
-        answer = kernels.step_area(self._state, time, row, out)
+        answer = step_area(self._state, time, row, out)
         if answer < 0:
             self._refuse(answer, time, row)
         return out
