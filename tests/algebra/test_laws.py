@@ -26,7 +26,7 @@ numbers = st.floats(-2, 2, allow_subnormal=False)
 laws = settings(max_examples=25, deadline=None)
 
 
-def close(left, right, scale=1e-10):
+def assert_close(left, right, scale=1e-10):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=scale, atol=scale), left, right)
 
 
@@ -69,11 +69,11 @@ def signature(increments, basis):
 @given(tensors(3))
 def test_product_is_associative_and_bilinear(drawn):
     a, b, c = as_tensors(drawn)
-    close(product(product(a, b), c), product(a, product(b, c)))
-    close(product(a, b + 0.5 * c), product(a, b) + 0.5 * product(a, c))
-    close(product(a - b, c), product(a, c) + -product(b, c))
-    close(product(a, unit(a.basis)), a)
-    close(product(unit(a.basis), a), a)
+    assert_close(product(product(a, b), c), product(a, product(b, c)))
+    assert_close(product(a, b + 0.5 * c), product(a, b) + 0.5 * product(a, c))
+    assert_close(product(a - b, c), product(a, c) + -product(b, c))
+    assert_close(product(a, unit(a.basis)), a)
+    assert_close(product(unit(a.basis), a), a)
 
 
 @laws
@@ -81,15 +81,15 @@ def test_product_is_associative_and_bilinear(drawn):
 def test_chen(path, cut):
     basis, increments = path
     whole = product(signature(increments[:cut], basis), signature(increments[cut:], basis))
-    close(whole, signature(increments, basis))
+    assert_close(whole, signature(increments, basis))
 
 
 @laws
 @given(lies(1))
 def test_log_undoes_exp(drawn):
     (x,) = as_lies(drawn)
-    close(project(log(exp(x))), x)
-    close(exp(x), exp(expand(x)))
+    assert_close(project(log(exp(x))), x)
+    assert_close(exp(x), exp(expand(x)))
 
 
 @laws
@@ -97,16 +97,16 @@ def test_log_undoes_exp(drawn):
 def test_exp_undoes_log_and_inverse_inverts(drawn, constant):
     (a,) = as_tensors(drawn)
     a = Tensor((jnp.full(1, constant), *a.levels[1:]), a.basis)
-    close(exp(log(a)), a, 1e-8)
-    close(product(a, inverse(a)), unit(a.basis), 1e-7)
-    close(product(inverse(a), a), unit(a.basis), 1e-7)
+    assert_close(exp(log(a)), a, 1e-8)
+    assert_close(product(a, inverse(a)), unit(a.basis), 1e-7)
+    assert_close(product(inverse(a), a), unit(a.basis), 1e-7)
 
 
 @laws
 @given(paths())
 def test_inverse_of_a_signature_is_that_of_the_path_backwards(path):
     basis, increments = path
-    close(inverse(signature(increments, basis)), signature(-increments[::-1], basis), 1e-8)
+    assert_close(inverse(signature(increments, basis)), signature(-increments[::-1], basis), 1e-8)
 
 
 def shuffle(u, v):
@@ -135,10 +135,10 @@ def test_signatures_are_group_like(path):
 def test_bracket_is_antisymmetric_and_satisfies_jacobi(drawn):
     x, y, z = as_lies(drawn)
     zero = 0.0 * x
-    close(bracket(x, y), -bracket(y, x))
-    close(bracket(x, x), zero)
-    close(bracket(x, bracket(y, z)) + bracket(y, bracket(z, x)) + bracket(z, bracket(x, y)), zero, 1e-9)
-    close(expand(bracket(x, y)), bracket(expand(x), expand(y)))
+    assert_close(bracket(x, y), -bracket(y, x))
+    assert_close(bracket(x, x), zero)
+    assert_close(bracket(x, bracket(y, z)) + bracket(y, bracket(z, x)) + bracket(z, bracket(x, y)), zero, 1e-9)
+    assert_close(expand(bracket(x, y)), bracket(expand(x), expand(y)))
 
 
 @pytest.mark.parametrize("basis", BASES)
@@ -146,24 +146,24 @@ def test_basis_elements_are_the_brackets_they_are_labelled_with(basis):
     elements = [Lie(row, basis) for row in jnp.eye(basis.dimension)]
     for element, (left, right) in zip(elements, basis.brackets.tolist(), strict=True):
         if left >= 0:
-            close(bracket(elements[left], elements[right]), element)
+            assert_close(bracket(elements[left], elements[right]), element)
 
 
 @laws
 @given(lies(2), st.floats(-2, 2))
 def test_dilation_is_an_automorphism_that_grades(drawn, scale):
     x, y = as_lies(drawn)
-    close(dilate(exp(x), scale), exp(dilate(x, scale)), 1e-8)
-    close(dilate(bch(x, y), scale), bch(dilate(x, scale), dilate(y, scale)), 1e-8)
+    assert_close(dilate(exp(x), scale), exp(dilate(x, scale)), 1e-8)
+    assert_close(dilate(bch(x, y), scale), bch(dilate(x, scale), dilate(y, scale)), 1e-8)
     for level in range(1, x.basis.depth + 1):
-        close(dilate(x, scale).level(level), x.level(level) * scale**level)
+        assert_close(dilate(x, scale).level(level), x.level(level) * scale**level)
 
 
 @laws
 @given(tensors(2))
 def test_multiply_exp_is_product_with_exp(drawn):
     a, b = as_tensors(drawn)
-    close(multiply_exp(a, b), product(a, exp(b)), 1e-8)
+    assert_close(multiply_exp(a, b), product(a, exp(b)), 1e-8)
 
 
 @laws
@@ -174,19 +174,19 @@ def test_multiply_exp_takes_letters_and_lower_depths(drawn, data):
     depth = data.draw(st.integers(1, basis.depth))
     padded = jnp.concatenate([y.truncate(depth).coordinates, jnp.zeros(basis.dimension)])[: basis.dimension]
     expected = product(a, exp(Lie(padded, basis)))
-    close(multiply_exp(a, y.truncate(depth)), expected, 1e-8)
-    close(multiply_exp(a, expand(y.truncate(depth))), expected, 1e-8)
+    assert_close(multiply_exp(a, y.truncate(depth)), expected, 1e-8)
+    assert_close(multiply_exp(a, expand(y.truncate(depth))), expected, 1e-8)
     if depth == 1:
-        close(multiply_exp(a, y.level(1)), expected, 1e-8)
+        assert_close(multiply_exp(a, y.level(1)), expected, 1e-8)
 
 
 @laws
 @given(lies(3))
 def test_bch_is_the_group_law(drawn):
     x, y, z = as_lies(drawn)
-    close(bch(bch(x, y), z), bch(x, bch(y, z)), 1e-7)
-    close(bch(x, -x), 0.0 * x)
-    close(bch(x, 0.0 * x), x)
+    assert_close(bch(bch(x, y), z), bch(x, bch(y, z)), 1e-7)
+    assert_close(bch(x, -x), 0.0 * x)
+    assert_close(bch(x, 0.0 * x), x)
 
 
 @laws
@@ -194,7 +194,7 @@ def test_bch_is_the_group_law(drawn):
 def test_bch_to_depth_three(coordinates):
     x, y = (Lie(row, Basis.of_width(3, 3)) for row in coordinates)
     xy = bracket(x, y)
-    close(bch(x, y), x + y + 0.5 * xy + (1 / 12) * bracket(x, xy) - (1 / 12) * bracket(y, xy))
+    assert_close(bch(x, y), x + y + 0.5 * xy + (1 / 12) * bracket(x, xy) - (1 / 12) * bracket(y, xy))
 
 
 def test_different_bases_do_not_combine():
@@ -214,7 +214,7 @@ def test_different_bases_do_not_combine():
         multiply_exp(exp(x), renamed)
     with pytest.raises(BasisError, match="depths differ"):
         multiply_exp(exp(x), deeper)
-    close(multiply_exp(exp(deeper), deeper.truncate(2)), multiply_exp(exp(deeper), x))
+    assert_close(multiply_exp(exp(deeper), deeper.truncate(2)), multiply_exp(exp(deeper), x))
 
 
 def test_wrong_shapes_are_refused():

@@ -43,7 +43,7 @@ def elements(dtype=np.float64, *batch):
     return [Lie(jnp.asarray(part), BASIS) for part in rng.normal(size=shape).astype(dtype)]
 
 
-def close(left, right):
+def assert_close(left, right):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), left, right)
 
 
@@ -52,9 +52,9 @@ def test_jit_vmap_and_leading_axes_agree(operation):
     x, y = elements(np.float64, 2, 4)
     batched = jax.jit(operation)(x, y)
     assert batched.batch == (2, 4)
-    close(jax.jit(jax.vmap(jax.vmap(operation)))(x, y), batched)
+    assert_close(jax.jit(jax.vmap(jax.vmap(operation)))(x, y), batched)
     one = jax.jit(operation)(*(Lie(part.coordinates[1, 3], BASIS) for part in (x, y)))
-    close(one, jax.tree.map(lambda leaf: leaf[1, 3], batched))
+    assert_close(one, jax.tree.map(lambda leaf: leaf[1, 3], batched))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
@@ -84,9 +84,9 @@ def test_leading_axes_broadcast():
     first = Lie(y.coordinates[0], BASIS)
     repeated = Lie(jnp.broadcast_to(first.coordinates, y.coordinates.shape), BASIS)
     for operation in map(jax.jit, (bracket, OPERATIONS["multiply_exp"])):
-        close(operation(x, first), operation(x, repeated))
-        close(operation(first, x), operation(repeated, x))
-    close(dilate(x, jnp.arange(1.0, 5.0)), jax.vmap(dilate)(x, jnp.arange(1.0, 5.0)))
+        assert_close(operation(x, first), operation(x, repeated))
+        assert_close(operation(first, x), operation(repeated, x))
+    assert_close(dilate(x, jnp.arange(1.0, 5.0)), jax.vmap(dilate)(x, jnp.arange(1.0, 5.0)))
 
 
 def test_scan_over_factors_compiles_once():
