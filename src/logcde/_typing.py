@@ -10,6 +10,11 @@
 | `interval` | query intervals                                               |
 | `lie`      | coordinates in a Lyndon basis                                 |
 | `knot`     | knots of continuous channels                                  |
+| `hidden`   | entries of a hidden state                                     |
+| `features` | entries of the state that dynamics put out                    |
+| `block`    | blocks of a block-diagonal matrix; `row`, `column` within one |
+| `static`   | features of a series that do not change over time             |
+| `output`   | entries of a prediction                                       |
 """
 
 from collections.abc import Sequence

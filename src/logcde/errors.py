@@ -19,3 +19,7 @@ class BasisError(LogcdeError):
 
 class EmbeddingError(LogcdeError):
     """Options of an embedding that do not fit each other or the data."""
+
+
+class ModelError(LogcdeError):
+    """Options of a model that do not fit each other, or input that does not fit a model."""

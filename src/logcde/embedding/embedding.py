@@ -12,8 +12,9 @@ from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.host import embed
 from logcde.embedding.index import Index
 from logcde.embedding.invariances import invariances
-from logcde.embedding.logsigs import LogSignatures
+from logcde.embedding.logsigs import LogSignatures, Source
 from logcde.embedding.online import Online
+from logcde.embedding.opening import opening_of
 from logcde.embedding.padding import PaddedStreams, pad
 from logcde.embedding.scan import AbstractScan, Sequential
 from logcde.errors import EmbeddingError
@@ -64,7 +65,9 @@ class Embedding:
 
     def __call__(self, streams: Streams, partition: Partition, *, threads: int | None = None) -> LogSignatures:
         """One log-signature for each interval of the partition, on all cores or on `threads`."""
-        return embed(streams, partition.cuts(streams), self.coordinates(streams.schema), self.dtype, threads)
+        coordinates = self.coordinates(streams.schema)
+        logsigs = embed(streams, partition.cuts(streams), coordinates, self.dtype, threads)
+        return logsigs.made_from(opening_of(streams), Source(coordinates, partition))
 
     def on_device(self, streams: Streams, partition: Partition, *, scan: AbstractScan = Sequential()) -> LogSignatures:
         """The same by the JAX engine, on its default device, in the precision that JAX is set to.
@@ -73,7 +76,9 @@ class Embedding:
         >>> Embedding(depth=1).on_device(streams, Partition.uniform(1)).values.tolist()
         [[[3.0, 1.0, 1.0]]]
         """
-        return device.embed(streams, partition.cuts(streams), self.coordinates(streams.schema), self.dtype, scan)
+        coordinates = self.coordinates(streams.schema)
+        logsigs = device.embed(streams, partition.cuts(streams), coordinates, self.dtype, scan)
+        return logsigs.made_from(opening_of(streams), Source(coordinates, partition))
 
     def pad(self, streams: Streams, partition: Partition) -> PaddedStreams:
         """Streams as arrays of one size, for `logsignatures`, which can be traced, mapped and differentiated."""

@@ -55,3 +55,20 @@ def locate(first, last, offsets, times, horizon, cut_offsets, cuts, begin, end):
                 end[q - 1] = stop if point == horizon[series] else event
             if c < cut_offsets[series + 1] - 1:
                 begin[q] = event
+
+
+@kernel
+def openings(offsets, times, obs_offsets, channel, value, first, seen, at_start):
+    """Write the first value of each series and channel, whether there is one, and whether it is stamped 0."""
+    for series in range(len(offsets) - 1):
+        missing = first.shape[1]
+        for event in range(offsets[series], offsets[series + 1]):
+            for obs in range(obs_offsets[event], obs_offsets[event + 1]):
+                k = channel[obs]
+                if not seen[series, k]:
+                    first[series, k] = value[obs]
+                    seen[series, k] = True
+                    at_start[series, k] = times[event] == 0.0
+                    missing -= 1
+            if missing == 0:
+                break

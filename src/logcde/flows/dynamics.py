@@ -1,0 +1,50 @@
+"""The interface of everything that moves a hidden state over intervals, in training and online.
+
+`unroll` moves it over all intervals of a series at once, in whatever way is fastest. `start`, `advance` and `state` do
+the same one interval at a time. Both give the same numbers, to rounding.
+"""
+
+import abc
+from typing import Any, TypeAlias
+
+import equinox as eqx
+from jaxtyping import Array, Float, Int, PyTree
+
+Carry: TypeAlias = PyTree[Any]
+"""What is kept between two intervals."""
+
+
+class AbstractDynamics(eqx.Module):
+    """How a hidden state moves, driven by one row of numbers for each interval. One series is one example."""
+
+    @property
+    @abc.abstractmethod
+    def hidden(self) -> int:
+        """The size of the hidden state that it starts from."""
+
+    @property
+    @abc.abstractmethod
+    def features(self) -> int:
+        """The size of the states that it puts out."""
+
+    @abc.abstractmethod
+    def unroll(
+        self, hidden: Float[Array, "hidden"], steps: Float[Array, "interval lie"], length: Int[Array, ""]
+    ) -> Float[Array, "interval features"]:
+        """The state at the end of every interval; from interval number `length` on nothing moves it."""
+
+    @abc.abstractmethod
+    def start(self, hidden: Float[Array, "hidden"]) -> Carry:
+        """What is kept before the first interval."""
+
+    @abc.abstractmethod
+    def advance(self, carry: Carry, step: Float[Array, "lie"]) -> Carry:
+        """What is kept after one more interval."""
+
+    @abc.abstractmethod
+    def state(self, carry: Carry) -> Float[Array, "features"]:
+        """The state that is put out there."""
+
+    @abc.abstractmethod
+    def penalty(self) -> Float[Array, ""]:
+        """The size of the vector field, as the regulariser of the paper's experiments measures it."""

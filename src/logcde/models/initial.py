@@ -1,0 +1,116 @@
+"""Where the hidden state starts (`app:sinusoid` in the paper: "input-dependent initialisation").
+
+Only `FirstValues` looks ahead: a channel's first value may be observed after the first query point, and then early
+predictions know of something that has not happened yet. The base-point increment carries that value in any case, in
+time, so that a model with `Learnt` or `StartValues` loses nothing by waiting for it.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
+
+from logcde.embedding import Opening
+from logcde.errors import ModelError
+
+
+class AbstractLook(eqx.Module):
+    """What of a series the initial state depends on, beside its static features."""
+
+    causal: eqx.AbstractVar[bool]
+
+    @abc.abstractmethod
+    def size(self, channels: int) -> int:
+        """How many numbers it reads."""
+
+    @abc.abstractmethod
+    def __call__(self, opening: Opening) -> Float[Array, "look"]:
+        """These numbers."""
+
+
+class Learnt(AbstractLook):
+    """Nothing: one learnt vector for all series. Causal."""
+
+    causal: bool = eqx.field(default=True, init=False, static=True)
+
+    def size(self, channels: int) -> int:
+        """None."""
+        return 0
+
+    def __call__(self, opening: Opening) -> Float[Array, "look"]:
+        """No numbers."""
+        return jnp.asarray(opening.first[:0])
+
+
+class FirstValues(AbstractLook):
+    """The hyperbolic tangent of each channel's first value, as in the paper. It looks ahead: not for online use."""
+
+    causal: bool = eqx.field(default=False, init=False, static=True)
+
+    def size(self, channels: int) -> int:
+        """One for each channel."""
+        return channels
+
+    def __call__(self, opening: Opening) -> Float[Array, "look"]:
+        """Zero for a channel that is never observed."""
+        return jnp.tanh(opening.first)
+
+
+class StartValues(AbstractLook):
+    """As `FirstValues`, of values that are stamped 0 only, and which channels have one. Causal."""
+
+    causal: bool = eqx.field(default=True, init=False, static=True)
+
+    def size(self, channels: int) -> int:
+        """Two for each channel."""
+        return 2 * channels
+
+    def __call__(self, opening: Opening) -> Float[Array, "look"]:
+        """Values, then whether there is one."""
+        known = opening.at_start.astype(opening.first.dtype)
+        return jnp.concatenate([known * jnp.tanh(opening.first), known])
+
+
+class Initial(eqx.Module):
+    """The first hidden state: affine in what `look` sees and in the static features.
+
+    >>> from logcde import Opening
+    >>> initial = Initial(Learnt(), channels=1, static=2, hidden=4, key=jax.random.key(0))
+    >>> opening = Opening(jnp.ones(1), jnp.ones(1, bool), jnp.zeros(1, bool))
+    >>> initial(opening, jnp.zeros(2, jnp.float32)).shape
+    (4,)
+    """
+
+    look: AbstractLook
+    weight: Float[Array, "hidden look"]
+    bias: Float[Array, "hidden"]
+
+    def __init__(
+        self,
+        look: AbstractLook,
+        channels: int,
+        static: int,
+        hidden: int,
+        *,
+        dtype: DTypeLike = jnp.float32,
+        key: PRNGKeyArray,
+    ) -> None:
+        size = look.size(channels) + static
+        bound = max(size, 1) ** -0.5
+        for_weight, for_bias = jax.random.split(key)
+        self.look = look
+        self.weight = jax.random.uniform(for_weight, (hidden, size), dtype, -bound, bound)
+        self.bias = jax.random.uniform(for_bias, (hidden,), dtype, -bound, bound)
+
+    def __call__(self, opening: Opening, static: Float[Array, "static"]) -> Float[Array, "hidden"]:
+        """The state before the first interval."""
+        seen = jnp.concatenate([self.look(opening).astype(self.weight.dtype), static.astype(self.weight.dtype)])
+        if len(seen) != self.weight.shape[1]:
+            raise ModelError(
+                f"The initial state reads {self.weight.shape[1]} numbers, {len(seen) - len(static)} of the "
+                f"{len(opening.first)} channels and {len(static)} static features come in. Give the model the number "
+                "of channels and static features that its inputs have, and log-signatures made by an Embedding."
+            )
+        return self.weight @ seen + self.bias

@@ -1,0 +1,66 @@
+"""What a model sees: rows of numbers for each interval, what the series begins with, and what never changes."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, DTypeLike, Float, Int
+
+from logcde.embedding import LogSignatures, Opening
+from logcde.errors import ModelError
+
+
+class Inputs(eqx.Module):
+    """One series as models take it; with a leading axis, many of them.
+
+    `steps` are zero beyond `length`. `ends` is for driving paths with several pieces between two query points: the
+    number of the piece that ends at each query point, and `queries` how many there are; None if every row is an
+    interval of its own.
+    """
+
+    steps: Float[Array, "*series interval lie"]
+    length: Int[Array, "*series"]
+    opening: Opening
+    static: Float[Array, "*series static"]
+    ends: Int[Array, "*series query"] | None = None
+    queries: Int[Array, "*series"] | None = None
+
+    @property
+    def outputs(self) -> Int[Array, "*series"]:
+        """The number of query intervals, each of which may have a prediction."""
+        return self.length if self.queries is None else self.queries
+
+    def __len__(self) -> int:
+        return len(self.length)
+
+    def __getitem__(self, series: int | slice | np.ndarray | Array) -> "Inputs":
+        """One series, or some of them, by position, slice, mask or array of positions."""
+        return jax.tree.map(lambda leaf: leaf[series], self)
+
+    @staticmethod
+    def of(
+        logsigs: LogSignatures,
+        static: Float[Array | np.ndarray, "series static"] | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> "Inputs":
+        """Log-signatures, and features that do not change over time, as arrays of one dtype.
+
+        >>> from logcde import Basis
+        >>> logsigs = LogSignatures(np.ones((2, 3, 3)), np.array([3, 2]), Basis(("pulse", "time"), 2))
+        >>> Inputs.of(logsigs)[0].steps.shape
+        (3, 3)
+        """
+        count = len(logsigs)
+        nothing = np.zeros((count, 0), bool)
+        opening = logsigs.opening or Opening(nothing.astype(dtype), nothing, nothing)
+        if static is not None and (np.ndim(static) != 2 or len(static) != count):
+            raise ModelError(
+                f"The static features have shape {np.shape(static)}, but there are {count} series. "
+                "Give one row for each series."
+            )
+        return Inputs(
+            jnp.asarray(logsigs.values, dtype),
+            jnp.asarray(logsigs.lengths, np.int32),
+            Opening(jnp.asarray(opening.first, dtype), jnp.asarray(opening.seen), jnp.asarray(opening.at_start)),
+            jnp.zeros((count, 0), dtype) if static is None else jnp.asarray(static, dtype),
+        )

@@ -1,0 +1,65 @@
+"""Linear NCDEs: Log-SLiCE with its blocks, from diagonal to dense."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import DTypeLike, PRNGKeyArray
+
+from logcde.algebra import Basis
+from logcde.flows import BlockDiagonal, Dense, Diagonal, Exponential, Fastest, LinearDynamics
+from logcde.flows.scan import AbstractFlow, FlowScan
+from logcde.models.initial import AbstractLook, Initial, Learnt
+from logcde.models.model import CDE
+from logcde.models.readout import AbstractReading, Readout, Terminal
+from logcde.models.scaling import AbstractScaling, Unscaled
+
+
+def LogSLiCE(  # noqa: N802
+    basis: Basis,
+    hidden: int,
+    outputs: int,
+    *,
+    block: int = 4,
+    initial: AbstractLook = Learnt(),
+    readout: AbstractReading = Terminal(),
+    scaling: AbstractScaling = Unscaled(),
+    flow: AbstractFlow = Exponential(),
+    scan: FlowScan = Fastest(),
+    static: int = 0,
+    scale: float = 0.25,
+    dtype: DTypeLike = jnp.float32,
+    key: PRNGKeyArray,
+) -> CDE:
+    """A linear CDE with block-diagonal vector field, driven by log-signatures in `basis`.
+
+    `block=1` is the diagonal D-SLiCE, `block=hidden` the dense LNCDE, anything between BD-SLiCE. `static` is the number
+    of static features, `scale` the size of the vector field at the start, times the root of the block.
+
+    >>> model = LogSLiCE(Basis.of_width(3, 2), hidden=64, block=8, outputs=2, key=jax.random.key(0))
+    >>> model.dynamics.hidden
+    64
+    """
+    keys = jax.random.split(key, 3)
+    options = {"scale": scale, "dtype": dtype, "key": keys[0]}
+    if block == 1:
+        field = Diagonal(basis, hidden, **options)
+    elif block == hidden:
+        field = Dense(basis, hidden, **options)
+    else:
+        field = BlockDiagonal(basis, hidden, block, **options)
+    dynamics = LinearDynamics(field, flow, scan)
+    return CDE(
+        basis=basis,
+        scaling=scaling,
+        initial=Initial(initial, channels_of(basis), static, hidden, dtype=dtype, key=keys[1]),
+        dynamics=dynamics,
+        readout=Readout(readout, dynamics.features, outputs, dtype=dtype, key=keys[2]),
+    )
+
+
+def channels_of(basis: Basis) -> int:
+    """How many letters are values of channels: neither counts nor time.
+
+    >>> channels_of(Basis(("a", "b", "#a", "#b", "time"), 2))
+    2
+    """
+    return sum(not letter.startswith("#") and letter != "time" for letter in basis.letters)

@@ -1,0 +1,99 @@
+"""The contract of all models, and the one class behind every NCDE: initial state, dynamics, readout."""
+
+import abc
+import dataclasses
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from logcde.algebra import Basis
+from logcde.embedding import Opening, Source
+from logcde.flows.dynamics import AbstractDynamics, Carry
+from logcde.models.initial import Initial
+from logcde.models.inputs import Inputs
+from logcde.models.readout import Readout, Tally
+from logcde.models.scaling import AbstractScaling
+
+
+class AbstractModel(eqx.Module):
+    """From the inputs of one series to its prediction, or to one for each interval. `jax.vmap` gives many.
+
+    `source` says how the log-signatures that it was trained on were made, once it was.
+    """
+
+    source: eqx.AbstractVar[Source | None]
+
+    @abc.abstractmethod
+    def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "*interval output"]:
+        """Predict. A `key` is for models that are random in training; without one they are not."""
+
+    @abc.abstractmethod
+    def penalty(self) -> Float[Array, ""]:
+        """What a regulariser would keep small."""
+
+    @abc.abstractmethod
+    def fitted_to(self, inputs: Inputs, source: Source | None) -> "AbstractModel":
+        """The model before training on these inputs: its scaling fitted, its source noted."""
+
+
+class CDE(AbstractModel):
+    """A controlled differential equation: where it starts, how it moves over an interval, how it is read.
+
+    Every NCDE family of the paper is this with other dynamics. `start`, `advance` and `predict` are the same model one
+    interval at a time.
+    """
+
+    basis: Basis | None = eqx.field(static=True)
+    scaling: AbstractScaling
+    initial: Initial
+    dynamics: AbstractDynamics
+    readout: Readout
+    source: Source | None = eqx.field(static=True, default=None)
+
+    def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "*interval output"]:
+        """One prediction for the series, or one for each query interval, as the readout says."""
+        hidden = self.initial(inputs.opening, inputs.static)
+        steps = self._scaled(inputs.steps)
+        states = self.dynamics.unroll(hidden, steps, inputs.length)
+        if inputs.ends is not None:
+            states = states[inputs.ends]
+        start = self.dynamics.state(self.dynamics.start(hidden))
+        return self.readout.offline(start, states, inputs.outputs)
+
+    def start(self, opening: Opening, static: Float[Array, "static"]) -> tuple[Carry, Tally]:
+        """What is kept before the first interval."""
+        carry = self.dynamics.start(self.initial(opening, static))
+        return carry, self.readout.reading.start(self.dynamics.state(carry))
+
+    def advance(self, kept: tuple[Carry, Tally], step: Float[Array, "lie"]) -> tuple[Carry, Tally]:
+        """What is kept after one more interval."""
+        carry, tally = kept
+        carry = self.dynamics.advance(carry, self._scaled(step))
+        return carry, self.readout.reading.add(tally, self.dynamics.state(carry))
+
+    def predict(self, kept: tuple[Carry, Tally]) -> Float[Array, "output"]:
+        """The prediction if this were the end."""
+        return self.readout.online(kept[1])
+
+    def penalty(self) -> Float[Array, ""]:
+        """The size of the vector field."""
+        return self.dynamics.penalty()
+
+    def fitted_to(self, inputs: Inputs, source: Source | None) -> "CDE":
+        """The same model with its scaling fitted and its source noted."""
+        scaling = self.scaling if self.basis is None else self.scaling.fit(inputs.steps, self.basis)
+        return dataclasses.replace(self, scaling=scaling, source=source or self.source)
+
+    def _scaled(self, steps: Float[Array, "*interval lie"]) -> Float[Array, "*interval lie"]:
+        return steps if self.basis is None else self.scaling(steps, self.basis)
+
+
+def predict_all(model: AbstractModel, inputs: Inputs) -> Float[Array, "series *interval output"]:
+    """The predictions of many series, compiled."""
+    return _mapped(model, inputs)
+
+
+@eqx.filter_jit
+def _mapped(model: AbstractModel, inputs: Inputs) -> Float[Array, "series *interval output"]:
+    return jax.vmap(lambda one: model(one))(inputs)

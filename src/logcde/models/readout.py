@@ -1,0 +1,159 @@
+"""From hidden states to predictions: which states are read, and the layers that read them."""
+
+import abc
+from typing import Any, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray, PyTree
+
+Tally: TypeAlias = PyTree[Any]
+"""What a reading keeps while intervals pass."""
+
+
+class AbstractReading(eqx.Module):
+    """Which states are read: all at once with `offline`, or as they come with `start`, `add` and `read`."""
+
+    widths: eqx.AbstractVar[tuple[int, ...]]
+
+    @abc.abstractmethod
+    def offline(
+        self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
+    ) -> Float[Array, "*interval features"]:
+        """What is read of a series, from the state before the first interval and the states after each."""
+
+    @abc.abstractmethod
+    def start(self, start: Float[Array, "features"]) -> Tally:
+        """What is kept before the first interval."""
+
+    @abc.abstractmethod
+    def add(self, tally: Tally, state: Float[Array, "features"]) -> Tally:
+        """What is kept after one more interval."""
+
+    @abc.abstractmethod
+    def read(self, tally: Tally) -> Float[Array, "features"]:
+        """What would be read if this were the end."""
+
+
+class Terminal(AbstractReading):
+    """The state after the last interval, read by an affine layer, or by an MLP with hidden layers of these `widths`."""
+
+    widths: tuple[int, ...] = eqx.field(default=(), static=True)
+
+    def offline(
+        self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
+    ) -> Float[Array, "features"]:
+        """The state after interval number `length`."""
+        return jnp.concatenate([start[None], states])[length]
+
+    def start(self, start: Float[Array, "features"]) -> Tally:
+        """The state."""
+        return start
+
+    def add(self, tally: Tally, state: Float[Array, "features"]) -> Tally:
+        """The new state."""
+        return state
+
+    def read(self, tally: Tally) -> Float[Array, "features"]:
+        """The state."""
+        return tally
+
+
+class EachInterval(AbstractReading):
+    """The state after every interval, read one by one: one prediction for each query point."""
+
+    widths: tuple[int, ...] = eqx.field(default=(), static=True)
+
+    def offline(
+        self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
+    ) -> Float[Array, "interval features"]:
+        """All states; those beyond `length` mean nothing."""
+        return states
+
+    def start(self, start: Float[Array, "features"]) -> Tally:
+        """The state."""
+        return start
+
+    def add(self, tally: Tally, state: Float[Array, "features"]) -> Tally:
+        """The new state."""
+        return state
+
+    def read(self, tally: Tally) -> Float[Array, "features"]:
+        """The state."""
+        return tally
+
+
+class Mean(AbstractReading):
+    """The mean of the states after all intervals; `initial` counts the state before the first one as well."""
+
+    widths: tuple[int, ...] = eqx.field(default=(), static=True)
+    initial: bool = eqx.field(default=False, static=True)
+
+    def offline(
+        self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
+    ) -> Float[Array, "features"]:
+        """The mean over intervals up to `length`."""
+        valid = jnp.arange(len(states), dtype=length.dtype) < length
+        total = jnp.sum(jnp.where(valid[:, None], states, 0), axis=0)
+        return self.read((total + start if self.initial else total, length + int(self.initial)))
+
+    def start(self, start: Float[Array, "features"]) -> Tally:
+        """A sum and how many it has."""
+        return (start if self.initial else jnp.zeros_like(start)), jnp.asarray(int(self.initial), jnp.int32)
+
+    def add(self, tally: Tally, state: Float[Array, "features"]) -> Tally:
+        """One more."""
+        total, count = tally
+        return total + state, count + 1
+
+    def read(self, tally: Tally) -> Float[Array, "features"]:
+        """Zero if there is nothing yet."""
+        total, count = tally
+        return total / jnp.maximum(count, 1).astype(total.dtype)
+
+
+class Readout(eqx.Module):
+    """A reading and its layers.
+
+    >>> readout = Readout(Mean(widths=(8,)), features=4, outputs=2, key=jax.random.key(0))
+    >>> readout.offline(jnp.zeros(4, jnp.float32), jnp.ones((5, 4), jnp.float32), jnp.asarray(3)).shape
+    (2,)
+    """
+
+    reading: AbstractReading
+    layers: tuple[eqx.nn.Linear, ...]
+
+    def __init__(
+        self,
+        reading: AbstractReading,
+        features: int,
+        outputs: int,
+        *,
+        dtype: DTypeLike = jnp.float32,
+        key: PRNGKeyArray,
+    ) -> None:
+        sizes = (features, *reading.widths, outputs)
+        keys = jax.random.split(key, len(sizes) - 1)
+        self.reading = reading
+        self.layers = tuple(
+            eqx.nn.Linear(a, b, dtype=dtype, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
+        )
+
+    def head(self, features: Float[Array, "features"]) -> Float[Array, "output"]:
+        """One prediction from what was read."""
+        *inner, last = self.layers
+        for layer in inner:
+            features = jax.nn.gelu(layer(features))
+        return last(features)
+
+    def offline(
+        self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
+    ) -> Float[Array, "*interval output"]:
+        """The prediction, or the predictions, of one series."""
+        read = self.reading.offline(start, states, length)
+        return self.head(read) if read.ndim == 1 else jax.vmap(self.head)(read)
+
+    def online(self, tally: Tally) -> Float[Array, "output"]:
+        """The prediction if this were the end."""
+        return self.head(self.reading.read(tally))
