@@ -11,6 +11,7 @@ import functools
 import math
 import operator
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -41,9 +42,7 @@ def expm1(blocks: Float[Array, "*batch row column block"]) -> Float[Array, "*bat
     value = part(groups - 1)
     for k in range(groups - 2, -1, -1):
         value = part(k) + matmul(powers[-1], value)
-    for _ in range(squarings):
-        value = 2 * value + matmul(value, value)
-    return value
+    return jax.lax.fori_loop(0, squarings, lambda _, value: 2 * value + matmul(value, value), value)
 
 
 def expm(blocks: Float[Array, "*batch row column block"]) -> Float[Array, "*batch row column block"]:

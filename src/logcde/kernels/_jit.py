@@ -28,6 +28,11 @@ def quick(function: Callable[..., Any]) -> Callable[..., Any]:
     return nb.njit(**OPTIONS)(function)
 
 
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A part of kernels that becomes one with each of its callers, so that constants reach it."""
+    return nb.njit(nogil=True, forceinline=True, **OPTIONS)(function)
+
+
 @kernel
 def scratch(n):
     """Zeros that begin at a cache line: rows that straddle lines would cost up to half of a kernel's speed."""

@@ -1,0 +1,218 @@
+"""Small matrices and vectors side by side, one in each lane: what the kernels of flows are built from.
+
+A "row" here is WIDE neighbouring numbers, entry r of WIDE vectors at once; a matrix is size x size such rows, `down` and
+`right` numbers apart. Written as plain loops they would do the same, slower: see `_simd`. Numbers are single or double.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from logcde.kernels._simd import instruction
+
+WIDE = 8
+
+
+def _kind(array_type):
+    return ir.FloatType() if array_type.dtype == types.float32 else ir.DoubleType()
+
+
+class _Rows:
+    """Rows of one array, for reading and writing."""
+
+    def __init__(self, context, builder, array_type, array):
+        self.builder = builder
+        self.data = context.make_array(array_type)(context, builder, array).data
+        self.vector = ir.VectorType(_kind(array_type), WIDE)
+        self.align = array_type.dtype.bitwidth // 8
+
+    def _address(self, position):
+        return self.builder.bitcast(self.builder.gep(self.data, [position]), self.vector.as_pointer())
+
+    def load(self, position):
+        return self.builder.load(self._address(position), align=self.align)
+
+    def store(self, value, position):
+        self.builder.store(value, self._address(position), align=self.align)
+
+
+def _splat(builder, value):
+    vector = ir.Constant(ir.VectorType(value.type, WIDE), ir.Undefined)
+    for lane in range(WIDE):
+        vector = builder.insert_element(vector, value, ir.IntType(32)(lane))
+    return vector
+
+
+def _multiply_add(builder, a, b, c):
+    return builder.fadd(builder.fmul(a, b, flags=("contract",)), c, flags=("contract",))
+
+
+def _wide(builder):
+    return ir.IntType(64)(WIDE)
+
+
+@instruction
+def affine(typingctx, target, t, base, b, matrix, m, down, right, source, s, size, scale):
+    """target = base + scale * matrix @ source, in every lane; vectors lie row after row."""
+    place = types.uint64
+    number = target.dtype
+    signature = types.void(target, place, base, place, matrix, place, place, place, source, place, place, number)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, t, base, b, matrix, m, down, right, source, s, size, scale = args
+        into, start, entries, vector = (
+            _Rows(context, builder, kind, array)
+            for kind, array in ((kinds[0], target), (kinds[2], base), (kinds[4], matrix), (kinds[8], source))
+        )
+        factor, wide = _splat(builder, scale), _wide(builder)
+        total = cgutils.alloca_once(builder, into.vector)
+        with cgutils.for_range(builder, size) as row:
+            builder.store(ir.Constant(into.vector, [0.0] * WIDE), total)
+            line, place_in = builder.add(m, builder.mul(row.index, down)), builder.mul(row.index, wide)
+            with cgutils.for_range(builder, size) as column:
+                entry = entries.load(builder.add(line, builder.mul(column.index, right)))
+                value = vector.load(builder.add(s, builder.mul(column.index, wide)))
+                builder.store(_multiply_add(builder, entry, value, builder.load(total)), total)
+            result = _multiply_add(builder, factor, builder.load(total), start.load(builder.add(b, place_in)))
+            into.store(result, builder.add(t, place_in))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def descend(typingctx, target, t, total, o, matrix, m, down, right, source, s, size, scale):
+    """With y = transposed matrix @ source in every lane: total += y and target = scale * y."""
+    place = types.uint64
+    number = target.dtype
+    signature = types.void(target, place, total, place, matrix, place, place, place, source, place, place, number)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, t, total, o, matrix, m, down, right, source, s, size, scale = args
+        into, onto, entries, vector = (
+            _Rows(context, builder, kind, array)
+            for kind, array in ((kinds[0], target), (kinds[2], total), (kinds[4], matrix), (kinds[8], source))
+        )
+        factor, wide = _splat(builder, scale), _wide(builder)
+        product = cgutils.alloca_once(builder, into.vector)
+        with cgutils.for_range(builder, size) as column:
+            builder.store(ir.Constant(into.vector, [0.0] * WIDE), product)
+            line, place_in = builder.add(m, builder.mul(column.index, right)), builder.mul(column.index, wide)
+            with cgutils.for_range(builder, size) as row:
+                entry = entries.load(builder.add(line, builder.mul(row.index, down)))
+                value = vector.load(builder.add(s, builder.mul(row.index, wide)))
+                builder.store(_multiply_add(builder, entry, value, builder.load(product)), product)
+            y, sum_place = builder.load(product), builder.add(o, place_in)
+            onto.store(builder.fadd(onto.load(sum_place), y), sum_place)
+            into.store(builder.fmul(factor, y), builder.add(t, place_in))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def add_outer(typingctx, matrix, m, down, right, left, a, other, b, size, terms):
+    """matrix[r, c] += sum over k < terms of left[k, r] * other[k, c], in every lane; vectors k lie one after another."""
+    place = types.uint64
+    signature = types.void(matrix, place, place, place, left, place, other, place, place, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        matrix, m, down, right, left, a, other, b, size, terms = args
+        entries, lefts, others = (
+            _Rows(context, builder, kind, array)
+            for kind, array in ((kinds[0], matrix), (kinds[4], left), (kinds[6], other))
+        )
+        wide = _wide(builder)
+        vector = builder.mul(size, wide)
+        total = cgutils.alloca_once(builder, entries.vector)
+        with cgutils.for_range(builder, size) as row, cgutils.for_range(builder, size) as column:
+            position = builder.add(
+                m, builder.add(builder.mul(row.index, down), builder.mul(column.index, right))
+            )  # fmt: skip
+            builder.store(entries.load(position), total)
+            from_row = builder.add(a, builder.mul(row.index, wide))
+            from_column = builder.add(b, builder.mul(column.index, wide))
+            with cgutils.for_range(builder, terms) as term:
+                along = builder.mul(term.index, vector)
+                x, y = lefts.load(builder.add(from_row, along)), others.load(builder.add(from_column, along))
+                builder.store(_multiply_add(builder, x, y, builder.load(total)), total)
+            entries.store(builder.load(total), position)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def add_rows(typingctx, target, t, source, s, size, scale):
+    """target += scale * source, in every lane; vectors lie row after row."""
+    place = types.uint64
+    signature = types.void(target, place, source, place, place, target.dtype)
+
+    def codegen(context, builder, signature, args):
+        target, t, source, s, size, scale = args
+        into = _Rows(context, builder, signature.args[0], target)
+        out = _Rows(context, builder, signature.args[2], source)
+        factor, wide = _splat(builder, scale), _wide(builder)
+        with cgutils.for_range(builder, size) as row:
+            along = builder.mul(row.index, wide)
+            position = builder.add(t, along)
+            total = _multiply_add(builder, factor, out.load(builder.add(s, along)), into.load(position))
+            into.store(total, position)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def copy_rows(typingctx, target, t, target_step, source, s, source_step, rows):
+    """Copy rows from one array to another, each with its own distance between them."""
+    place = types.uint64
+    signature = types.void(target, place, place, source, place, place, place)
+
+    def codegen(context, builder, signature, args):
+        target, t, target_step, source, s, source_step, rows = args
+        into = _Rows(context, builder, signature.args[0], target)
+        out = _Rows(context, builder, signature.args[3], source)
+        with cgutils.for_range(builder, rows) as row:
+            value = out.load(builder.add(s, builder.mul(row.index, source_step)))
+            into.store(value, builder.add(t, builder.mul(row.index, target_step)))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def largest_norm(typingctx, matrix, m, down, right, size):
+    """The largest 1-norm of the matrices in all lanes; not a number if one of them has one that is not."""
+    place = types.uint64
+    signature = matrix.dtype(matrix, place, place, place, place)
+
+    def codegen(context, builder, signature, args):
+        matrix, m, down, right, size = args
+        entries = _Rows(context, builder, signature.args[0], matrix)
+        element = entries.vector.element
+        zero = ir.Constant(entries.vector, [0.0] * WIDE)
+        name = f"llvm.fabs.v{WIDE}f{entries.align * 8}"
+        signature_of_it = ir.FunctionType(entries.vector, [entries.vector])
+        magnitude = cgutils.get_or_insert_function(builder.module, signature_of_it, name)
+        total, largest = (cgutils.alloca_once(builder, entries.vector) for _ in range(2))
+        builder.store(zero, largest)
+        with cgutils.for_range(builder, size) as column:
+            builder.store(zero, total)
+            start = builder.add(m, builder.mul(column.index, right))
+            with cgutils.for_range(builder, size) as row:
+                entry = entries.load(builder.add(start, builder.mul(row.index, down)))
+                builder.store(builder.fadd(builder.load(total), builder.call(magnitude, [entry])), total)
+            old, new = builder.load(largest), builder.load(total)
+            # Ordered comparison: a sum that is not a number is kept, and stays.
+            builder.store(builder.select(builder.fcmp_ordered("<=", new, old), old, new), largest)
+        lanes, found = builder.load(largest), cgutils.alloca_once_value(builder, element(0.0))
+        for lane in range(WIDE):
+            new, old = builder.extract_element(lanes, ir.IntType(32)(lane)), builder.load(found)
+            builder.store(builder.select(builder.fcmp_ordered("<=", new, old), old, new), found)
+        return builder.load(found)
+
+    return signature, codegen

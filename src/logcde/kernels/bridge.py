@@ -1,0 +1,93 @@
+"""Kernels inside `jax.jit` on a CPU: the one module that knows the frame in which XLA calls a foreign function.
+
+A handler is a C function that Numba compiles, so nothing has to be built at install time and no call goes through the
+Python interpreter. It reads the addresses and dimensions of its arrays from the call frame, whose layout is that of
+XLA's `c_api.h`, and hands arrays to a kernel. If XLA refuses a handler, callers use pure JAX instead.
+"""
+
+import ctypes
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from numba import cfunc, types
+from numba.extending import intrinsic
+
+from logcde.kernels._jit import inlined
+
+LOG = logging.getLogger("logcde")
+
+# Places of fields in bytes: of the frame, of its lists of arguments and results, of a buffer.
+API, ARGUMENTS, RESULTS = 16, 40, 80
+EXTENSION, BUFFERS = 8, 32
+DATA, RANK, DIMENSIONS = 24, 32, 40
+# Of an extension, of the metadata that one of them asks for, and of the version of the interface.
+EXTENSION_KIND, METADATA, ASKS_FOR_METADATA = 8, 24, 1
+VERSION, VERSION_SIZE, MAJOR, MINOR, TRAITS = 8, 24, 16, 20, 32
+WRITTEN_FOR = 3
+
+
+def _pointer_to(kind: types.Type) -> Callable[..., Any]:
+    @intrinsic
+    def at(typingctx, address):
+        def codegen(context, builder, signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(types.CPointer(kind)))
+
+        return types.CPointer(kind)(types.intp), codegen
+
+    return at
+
+
+words, halves = _pointer_to(types.int64), _pointer_to(types.int32)
+singles, doubles = _pointer_to(types.float32), _pointer_to(types.float64)
+
+
+@inlined
+def answers_query(frame):
+    """Whether XLA only asks for the version of the interface; then tell it the one that this module understands."""
+    extension = words(frame + EXTENSION)[0]
+    if extension == 0 or halves(extension + EXTENSION_KIND)[0] != ASKS_FOR_METADATA:
+        return False
+    metadata, api = words(extension + METADATA)[0], words(frame + API)[0]
+    theirs, ours = api + 16, metadata + VERSION
+    words(ours)[0] = VERSION_SIZE
+    words(ours + 8)[0] = 0
+    # Fields are only ever added while the major version stays the same.
+    halves(ours + MAJOR)[0] = 0
+    halves(ours + MINOR)[0] = min(WRITTEN_FOR, halves(theirs + MINOR)[0])
+    halves(metadata + TRAITS)[0] = 0
+    return True
+
+
+@inlined
+def data(frame, arrays, number):
+    """The address of one array's numbers; `arrays` is ARGUMENTS or RESULTS."""
+    return words(words(words(frame + arrays + BUFFERS)[0] + 8 * number)[0] + DATA)[0]
+
+
+@inlined
+def batch_and_shape(frame, number, trailing):
+    """How many examples an argument has in its leading axes, and the address of its `trailing` last dimensions."""
+    found = words(words(frame + ARGUMENTS + BUFFERS)[0] + 8 * number)[0]
+    dimensions, leading = words(found + DIMENSIONS)[0], words(found + RANK)[0] - trailing
+    examples = 1
+    for axis in range(leading):
+        examples *= words(dimensions)[axis]
+    return examples, dimensions + 8 * leading
+
+
+def handler(function: Callable[[Any], Any]) -> Any:
+    """Compile a function of the frame's address to what XLA can call."""
+    return cfunc(types.intp(types.intp), cache=True)(function)
+
+
+def register(name: str, compiled: Any) -> bool:
+    """Make a handler known to XLA for CPUs; False, and one line in the log, if it does not want it."""
+    try:
+        capsule = jax.ffi.pycapsule(ctypes.c_void_p(compiled.address))
+        jax.ffi.register_ffi_target(name, capsule, platform="cpu")
+    except (RuntimeError, ValueError, TypeError) as reason:
+        LOG.warning("Kernel %s is not available to XLA, so pure JAX does its work, more slowly: %s", name, reason)
+        return False
+    return True
