@@ -1,5 +1,8 @@
 """From log-signatures to flows of a hidden state."""
 
+from logcde.flows.comparison import DiagonalLowRank as DiagonalLowRank
+from logcde.flows.comparison import Sparse as Sparse
+from logcde.flows.comparison import WalshHadamard as WalshHadamard
 from logcde.flows.dynamics import AbstractDynamics as AbstractDynamics
 from logcde.flows.fields import BlockDiagonal as BlockDiagonal
 from logcde.flows.fields import Dense as Dense

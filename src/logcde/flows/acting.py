@@ -12,14 +12,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from logcde.flows.blocks import matvec
-from logcde.kernels.acting import targets
+from logcde.kernels.acting import WIDEST, targets
 from logcde.kernels.flow import MOST
 
-WIDEST = 16
-"""Above this size of blocks there are few of them, and lanes would stay empty: plain JAX is used."""
 
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def act(
     matrices: Float[Array, "interval row column block"], hidden: Float[Array, "row block"], exact: bool
 ) -> Float[Array, "interval row block"]:
@@ -28,11 +24,21 @@ def act(
     >>> act(jnp.log(jnp.full((3, 1, 1, 1), 2.0)), jnp.ones((1, 1)), True)[:, 0, 0].round(6).tolist()
     [2.0, 4.0, 8.0]
     """
+    size, blocks = hidden.shape
+    if size > WIDEST and blocks > 1:  # large blocks go one by one
+        apart = jax.vmap(lambda m, h: _act(m, h, exact), in_axes=-1, out_axes=-1)
+        return apart(matrices[..., None, :], hidden[..., None, :])[..., 0, :]
+    states: Array = _act(matrices, hidden, exact)
+    return states
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _act(matrices: Array, hidden: Array, exact: bool) -> Array:
     return _on(_kernel_forward, _twin_forward, exact, matrices, hidden)
 
 
 def _forward(matrices: Array, hidden: Array, exact: bool) -> tuple[Array, tuple[Array, ...]]:
-    states = act(matrices, hidden, exact)
+    states = _on(_kernel_forward, _twin_forward, exact, matrices, hidden)
     return states, (matrices, hidden, states)
 
 
@@ -40,13 +46,12 @@ def _backward(exact: bool, kept: tuple[Array, ...], cotangent: Array) -> tuple[A
     return _on(_kernel_backward, _twin_backward, exact, *kept, cotangent)
 
 
-act.defvjp(_forward, _backward)
+_act.defvjp(_forward, _backward)
 
 
 def _on(kernel, twin, exact: bool, *arrays: Array):
     """The kernel where this is compiled for a CPU, its twin elsewhere."""
-    size = arrays[0].shape[-2]
-    names = targets(size, np.dtype(arrays[0].dtype), exact) if size <= WIDEST else None
+    names = targets(arrays[0].shape[-2], np.dtype(arrays[0].dtype), exact)
     if names is None:
         return twin(exact, *arrays)
     return jax.lax.platform_dependent(

@@ -34,22 +34,18 @@ class AbstractLinearField(eqx.Module):
         """The same as plain matrices, one for each coordinate: for tests and for looking at."""
 
     @abc.abstractmethod
-    def letters(self) -> Float[Array, "letter entry"]:
-        """The free entries of each letter, whose sizes the regulariser looks at."""
-
-
-class AbstractBlockField(AbstractLinearField):
-    """A field whose matrices are block-diagonal, and so closed under products."""
-
-    @abc.abstractmethod
     def generators(self) -> Float[Array, "read row column block"]:
         """One block-diagonal matrix for each coordinate that is read, the first ones of the basis.
 
         It depends on parameters only: compute it once for each update.
         """
 
+    @abc.abstractmethod
+    def letters(self) -> Float[Array, "letter entry"]:
+        """The free entries of each letter, whose sizes the regulariser looks at."""
 
-class BlockDiagonal(AbstractBlockField):
+
+class BlockDiagonal(AbstractLinearField):
     """Blocks of one size on the diagonal; entry i of block k of the hidden state is at i * blocks + k.
 
     >>> field = BlockDiagonal(Basis.of_width(3, 2), hidden=8, block=4, key=jax.random.key(0))
@@ -96,7 +92,7 @@ class BlockDiagonal(AbstractBlockField):
         return self.matrices.reshape(self.basis.width, -1)
 
 
-class Dense(AbstractBlockField):
+class Dense(AbstractLinearField):
     """Full matrices: one block.
 
     >>> Dense(Basis.of_width(3, 2), hidden=8, key=jax.random.key(0)).generators().shape
@@ -130,7 +126,7 @@ class Dense(AbstractBlockField):
         return self.matrices.reshape(self.basis.width, -1)
 
 
-class Diagonal(AbstractBlockField):
+class Diagonal(AbstractLinearField):
     """Diagonal matrices. They commute: brackets vanish, and only the first level of a log-signature is read.
 
     Exact flows then multiply to something that depends on the end points of the path only; see `Euler` and `Mean`.

@@ -4,18 +4,21 @@ The matrix of an interval is sum_c L^c A^c over the coordinates c of its log-sig
 of the vector field; its flow is exact for linear CDEs up to what the truncated log-signature leaves out.
 """
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from logcde.embedding.scan import Associative, Chunked
+from logcde.errors import ModelError
+from logcde.flows.comparison import AbstractOpenField
 from logcde.flows.dynamics import AbstractDynamics, Carry
-from logcde.flows.fields import AbstractBlockField
-from logcde.flows.scan import AbstractFlow, Acting, Exponential, Fastest, FlowScan, states_of
+from logcde.flows.fields import AbstractLinearField
+from logcde.flows.scan import AbstractFlow, Acting, Euler, Exponential, Fastest, FlowScan, states_of
 
 
 class LinearDynamics(AbstractDynamics):
     """A linear vector field, how its flow is computed, and how flows are composed over a series.
 
-    >>> import jax
     >>> from logcde import Basis
     >>> from logcde.flows import BlockDiagonal
     >>> field = BlockDiagonal(Basis.of_width(3, 2), hidden=8, block=4, key=jax.random.key(0))
@@ -24,9 +27,16 @@ class LinearDynamics(AbstractDynamics):
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
 
-    field: AbstractBlockField
+    field: AbstractLinearField
     flow: AbstractFlow = Exponential()
     scan: FlowScan = Fastest()
+
+    def __check_init__(self) -> None:
+        if isinstance(self.field, AbstractOpenField) and isinstance(self.scan, Associative | Chunked):
+            raise ModelError(
+                f"Flows of a {type(self.field).__name__} field do not compose within their structure, so there is no "
+                f"parallel scan of them. Use Sequential(), Acting() or Fastest() instead of {self.scan}."
+            )
 
     @property
     def hidden(self) -> int:
@@ -42,10 +52,12 @@ class LinearDynamics(AbstractDynamics):
         self, hidden: Float[Array, "hidden"], steps: Float[Array, "interval lie"], length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The state after every interval."""
-        generators = self.field.generators()
         valid = jnp.arange(len(steps), dtype=length.dtype) < length
-        read = jnp.where(valid[:, None], steps[:, : len(generators)], 0)
-        matrices = jnp.tensordot(read, generators, axes=1)
+        steps = jnp.where(valid[:, None], steps, 0)
+        if isinstance(self.field, AbstractOpenField) and isinstance(self.flow, Euler):
+            return _applied(self.field, hidden, steps)
+        generators = self.field.generators()
+        matrices = jnp.tensordot(steps[:, : len(generators)], generators, axes=1)
         states = states_of(matrices, hidden.reshape(generators.shape[-2:]), self.flow, self.scan)
         return states.reshape(len(steps), -1)
 
@@ -64,3 +76,13 @@ class LinearDynamics(AbstractDynamics):
     def penalty(self) -> Float[Array, ""]:
         """The mean over letters of the Frobenius norm of their matrices."""
         return jnp.mean(jnp.linalg.norm(self.field.letters(), axis=1))
+
+
+def _applied(
+    field: AbstractOpenField, hidden: Float[Array, "hidden"], steps: Float[Array, "interval letter"]
+) -> Float[Array, "interval hidden"]:
+    def extend(state: Array, step: Array) -> tuple[Array, Array]:
+        state = state + field.apply(step, state)
+        return state, state
+
+    return jax.lax.scan(extend, hidden, steps)[1]

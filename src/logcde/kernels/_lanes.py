@@ -1,7 +1,8 @@
 """Small matrices and vectors side by side, one in each lane: what the kernels of flows are built from.
 
-A "row" here is WIDE neighbouring numbers, entry r of WIDE vectors at once; a matrix is size x size such rows, `down` and
-`right` numbers apart. Written as plain loops they would do the same, slower: see `_simd`. Numbers are single or double.
+A "row" here is WIDE neighbouring numbers, entry r of WIDE vectors at once; a matrix is size x size such rows, `down`
+and `right` numbers apart. Plain loops would do the same, slower: see `_simd`. Numbers are of single or double
+precision.
 """
 
 from llvmlite import ir
@@ -114,7 +115,7 @@ def descend(typingctx, target, t, total, o, matrix, m, down, right, source, s, s
 
 @instruction
 def add_outer(typingctx, matrix, m, down, right, left, a, other, b, size, terms):
-    """matrix[r, c] += sum over k < terms of left[k, r] * other[k, c], in every lane; vectors k lie one after another."""
+    """matrix[r, c] += sum over k < terms of left[k, r] * other[k, c], in every lane; vectors lie one after another."""
     place = types.uint64
     signature = types.void(matrix, place, place, place, left, place, other, place, place, place)
 

@@ -91,7 +91,7 @@ def forward(size: int) -> Callable[..., Any]:
         series, intervals, _, _, blocks = matrices.shape
         kind = matrices.dtype
         flat, first, states = matrices.reshape(-1), hidden.reshape(-1), out.reshape(-1)
-        vector, step = size * WIDE, index(WIDE)
+        vector, step, rows, zero = size * WIDE, index(WIDE), index(size), index(0)
         chunks = -(-blocks // WIDE)
         inverse = (1 / np.maximum(np.arange(TERMS + 1), 1)).astype(kind)
         now = np.zeros(chunks * vector, kind)
@@ -103,15 +103,15 @@ def forward(size: int) -> Callable[..., Any]:
                 for chunk in range(chunks):
                     h = index(chunk * vector)
                     gather(matrix, 0, flat, at * size * size * blocks, size * size, blocks, chunk)
-                    norm = largest_norm(matrix, index(0), index(vector), step, index(size))
+                    norm = largest_norm(matrix, zero, index(vector), step, rows)
                     parts, terms = effort(norm, exact, reach)
                     portion = inverse[1] if parts < 2 else inverse[1] / kind.type(parts)
                     if parts == 0:
                         now[h : h + vector] = np.nan
                     for _ in range(parts):
-                        copy_rows(room, index(0), step, now, h, step, index(size))
+                        copy_rows(room, zero, step, now, h, step, rows)
                         climb(room, matrix, size, portion, inverse, terms)
-                        copy_rows(now, h, step, room, index(terms * vector), step, index(size))
+                        copy_rows(now, h, step, room, index(terms * vector), step, rows)
                     scatter(states, at * size * blocks, now, h, size, blocks, chunk)
 
     return act
@@ -128,7 +128,7 @@ def backward(size: int) -> Callable[..., Any]:
         kind = matrices.dtype
         flat, first, after = matrices.reshape(-1), hidden.reshape(-1), states.reshape(-1)
         given, d_flat, d_first = cotangent.reshape(-1), d_matrices.reshape(-1), d_hidden.reshape(-1)
-        vector, step = size * WIDE, index(WIDE)
+        vector, step, rows, zero = size * WIDE, index(WIDE), index(size), index(0)
         chunks = -(-blocks // WIDE)
         inverse = (1 / np.maximum(np.arange(TERMS + 1), 1)).astype(kind)
         one = inverse[1]
@@ -142,12 +142,12 @@ def backward(size: int) -> Callable[..., Any]:
                 for chunk in range(chunks):
                     h = index(chunk * vector)
                     gather(extra, 0, given, at * size * blocks, size, blocks, chunk)
-                    add_rows(now, h, extra, index(0), index(size), one)
+                    add_rows(now, h, extra, zero, rows, one)
                     gather(matrix, 0, flat, at * size * size * blocks, size * size, blocks, chunk)
-                    norm = largest_norm(matrix, index(0), index(vector), step, index(size))
+                    norm = largest_norm(matrix, zero, index(vector), step, rows)
                     parts, terms = effort(norm, exact, reach)
                     portion = one if parts < 2 else one / kind.type(parts)
-                    copy_rows(slope, index(0), step, zeros, index(0), step, index(size * size))
+                    copy_rows(slope, zero, step, zeros, zero, step, index(size * size))
                     if parts == 0:
                         slope[:] = np.nan
                         now[h : h + vector] = np.nan
@@ -158,27 +158,23 @@ def backward(size: int) -> Callable[..., Any]:
                     else:
                         gather(begins, 0, after, (at - 1) * size * blocks, size, blocks, chunk)
                     for part in range(parts - 1):
-                        copy_rows(room, index(0), step, begins, index(part * vector), step, index(size))
+                        copy_rows(room, zero, step, begins, index(part * vector), step, rows)
                         climb(room, matrix, size, portion, inverse, terms)
                         after_part = index((part + 1) * vector)
-                        copy_rows(begins, after_part, step, room, index(terms * vector), step, index(size))
+                        copy_rows(begins, after_part, step, room, index(terms * vector), step, rows)
                     for part in range(parts - 1, -1, -1):
-                        copy_rows(room, index(0), step, begins, index(part * vector), step, index(size))
+                        copy_rows(room, zero, step, begins, index(part * vector), step, rows)
                         climb(room, matrix, size, portion, inverse, terms)
                         # Down again: the derivative by v_k goes to the state as it is, to the matrix divided by k.
                         last = index((terms - 1) * vector)
-                        copy_rows(steps, last, step, zeros, index(0), step, index(size))
-                        add_rows(steps, last, now, h, index(size), portion)
+                        copy_rows(steps, last, step, zeros, zero, step, rows)
+                        add_rows(steps, last, now, h, rows, portion)
                         for j in range(terms - 1, -1, -1):
                             v = index(j * vector)
                             below = v - index(vector) if j > 0 else index(TERMS * vector)
                             scale = inverse[min(terms - j + 1, TERMS)] * portion
-                            descend(
-                                steps, below, now, h, matrix, index(0), index(vector), step, steps, v, index(size), scale
-                            )  # fmt: skip
-                        add_outer(
-                            slope, index(0), index(vector), step, steps, index(0), room, index(0), index(size), index(terms)
-                        )  # fmt: skip
+                            descend(steps, below, now, h, matrix, zero, index(vector), step, steps, v, rows, scale)
+                        add_outer(slope, zero, index(vector), step, steps, zero, room, zero, rows, index(terms))
                     scatter(d_flat, at * size * size * blocks, slope, 0, size * size, blocks, chunk)
             for chunk in range(chunks):
                 scatter(d_first, n * size * blocks, now, chunk * vector, size, blocks, chunk)

@@ -1,0 +1,159 @@
+"""Linear dynamics: structure against plain matrices, and the laws that the paper states of them."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+from logcde import Acting, Associative, Basis, Chunked, Euler, Exponential, Fastest, Sequential
+from logcde.errors import ModelError
+from logcde.flows import BlockDiagonal, Dense, Diagonal, DiagonalLowRank, LinearDynamics, Sparse, WalshHadamard
+
+KEY = jax.random.key(0)
+BASIS = Basis.of_width(3, 3)
+FLAT = Basis.of_width(3, 1)
+FIELDS = [
+    BlockDiagonal(BASIS, 12, 4, dtype=np.float64, key=KEY),
+    BlockDiagonal(BASIS, 12, 3, dtype=np.float64, key=KEY),
+    Dense(BASIS, 6, dtype=np.float64, key=KEY),
+    Diagonal(BASIS, 5, dtype=np.float64, key=KEY),
+    DiagonalLowRank(FLAT, 6, 2, dtype=np.float64, key=KEY),
+    Sparse(FLAT, 6, 2, dtype=np.float64, key=KEY),
+    WalshHadamard(FLAT, 8, dtype=np.float64, key=KEY),
+]
+OPEN = FIELDS[4:]
+
+
+def _name(value):
+    return type(value).__name__
+
+
+def _steps(field, intervals=5, scale=0.7):
+    rng = np.random.default_rng(0)
+    return jnp.asarray(rng.normal(size=(intervals, field.basis.dimension)) * scale)
+
+
+def _start(field):
+    return jnp.asarray(np.random.default_rng(1).normal(size=field.hidden))
+
+
+def _expected(field, steps, flow):
+    matrices = np.tensordot(steps, field.as_matrices(), axes=1)
+    states, state = [], np.asarray(_start(field))
+    for matrix in matrices:
+        whole = scipy.linalg.expm(matrix) if isinstance(flow, Exponential) else np.eye(len(matrix)) + matrix
+        state = whole @ state
+        states.append(state)
+    return np.stack(states)
+
+
+@pytest.mark.parametrize("flow", [Exponential(), Euler()], ids=_name)
+@pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(2), Fastest()], ids=_name)
+@pytest.mark.parametrize("field", FIELDS, ids=_name)
+def test_every_structure_flow_and_scan_is_that_of_plain_matrices(field, scan, flow):
+    if field in OPEN and isinstance(scan, Associative | Chunked):
+        with pytest.raises(ModelError, match="do not compose"):
+            LinearDynamics(field, flow, scan)
+        return
+    steps = _steps(field)
+    found = LinearDynamics(field, flow, scan).unroll(_start(field), steps, jnp.asarray(5))
+    expected = _expected(field, steps, flow)
+    assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("field", FIELDS[:4], ids=_name)
+def test_brackets_are_flipped_commutators(field):
+    matrices = np.asarray(field.as_matrices())
+    for place, (left, right) in enumerate(BASIS.brackets):
+        if left >= 0:
+            flipped = matrices[right] @ matrices[left] - matrices[left] @ matrices[right]
+            np.testing.assert_allclose(matrices[place], flipped, atol=1e-14)
+
+
+@pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), Acting()], ids=_name)
+def test_gradients_agree_between_scans(scan):
+    field, steps = FIELDS[0], _steps(FIELDS[0])
+
+    def loss(field, scan, steps):
+        return jnp.sum(
+            jnp.square(LinearDynamics(field, Exponential(), scan).unroll(_start(field), steps, jnp.asarray(4)))
+        )
+
+    reference = jax.grad(loss, argnums=(0, 2), allow_int=True)(field, Sequential(), steps)
+    found = jax.grad(loss, argnums=(0, 2), allow_int=True)(field, scan, steps)
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(reference), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10 * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), Acting()], ids=_name)
+def test_padding_moves_nothing_whatever_it_holds(scan):
+    dynamics = LinearDynamics(FIELDS[0], Exponential(), scan)
+    steps = _steps(FIELDS[0])
+    rubbish = steps.at[3:].set(1e6)
+    states = dynamics.unroll(_start(FIELDS[0]), rubbish, jnp.asarray(3))
+    np.testing.assert_array_equal(states[3:], np.broadcast_to(states[2], (2, 12)))
+    np.testing.assert_allclose(states[:3], dynamics.unroll(_start(FIELDS[0]), steps, jnp.asarray(5))[:3], rtol=1e-12)
+
+
+@pytest.mark.parametrize("field", [FIELDS[0], FIELDS[2], FIELDS[4]], ids=_name)
+def test_one_interval_at_a_time_is_the_same(field):
+    dynamics, steps = LinearDynamics(field), _steps(field)
+    carry = dynamics.start(_start(field))
+    for step, expected in zip(steps, dynamics.unroll(_start(field), steps, jnp.asarray(5)), strict=True):
+        carry = dynamics.advance(carry, step)
+        np.testing.assert_allclose(dynamics.state(carry), expected, rtol=1e-12)
+
+
+def test_a_diagonal_model_forgets_the_way():
+    field = Diagonal(BASIS, 5, dtype=np.float64, key=KEY)
+    steps = _steps(field)
+    dynamics = LinearDynamics(field)
+    ends = [
+        dynamics.unroll(_start(field), steps[np.array(order)], jnp.asarray(5))[-1]
+        for order in itertools.islice(itertools.permutations(range(5)), 0, 120, 17)
+    ]
+    for end in ends[1:]:
+        np.testing.assert_allclose(end, ends[0], rtol=1e-12)
+    by_steps = LinearDynamics(field, Euler()).unroll(_start(field), steps[:1] * 2, jnp.asarray(1))[-1]
+    in_two = LinearDynamics(field, Euler()).unroll(_start(field), jnp.stack([steps[0], steps[0]]), jnp.asarray(2))[-1]
+    assert np.abs(by_steps - in_two).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda basis: DiagonalLowRank(basis, 4, 1, key=KEY),
+        lambda basis: Sparse(basis, 4, 1, key=KEY),
+        lambda basis: WalshHadamard(basis, 4, key=KEY),
+    ],
+)
+def test_structures_that_brackets_leave_refuse_depth(make):
+    with pytest.raises(ModelError, match="depth 1, but this basis has depth 2"):
+        make(Basis.of_width(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: BlockDiagonal(BASIS, 10, 4, key=KEY), "Blocks of 4 do not fit a hidden state of 10"),
+        (lambda: WalshHadamard(FLAT, 6, key=KEY), "a power of two, but it is 6"),
+        (lambda: Sparse(FLAT, 4, 5, key=KEY), "5 entries do not fit a row of 4"),
+    ],
+)
+def test_sizes_that_do_not_fit(make, words):
+    with pytest.raises(ModelError, match=words):
+        make()
+
+
+def test_the_penalty_is_the_mean_size_of_the_letters():
+    field = FIELDS[0]
+    expected = np.mean([np.linalg.norm(matrix) for matrix in np.asarray(field.as_matrices())[:3]])
+    assert float(LinearDynamics(field).penalty()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=_name)
+def test_fields_start_at_the_stated_size(field):
+    assert 0.02 < float(jnp.std(field.as_matrices()[:3])) < 0.4
