@@ -11,9 +11,9 @@ from numpy.typing import DTypeLike
 
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import Factors, Intervals, factors_of, intervals_of
-from logcde.embedding.layout import log_map, tensor_size, term_map
+from logcde.embedding.layout import log_map, shell_map, tensor_size, term_map
 from logcde.embedding.logsigs import LogSignatures
-from logcde.kernels import area, tensor
+from logcde.kernels import area, tensor, third
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
 
@@ -128,6 +128,8 @@ def _compose_dense(
     work = _work(intervals, coordinates)[order]
     if depth == 2:
         spread(area.compose_dense, work, *where, *given, out, threads=threads)
+    elif depth == 3:
+        spread(third.compose_dense, work, *where, *given, *shell_map(width).arrays, out, threads=threads)
     else:
         spread(
             tensor.compose_dense, work, *where, *given, depth, *log_map(width, depth).arrays, out, threads=threads

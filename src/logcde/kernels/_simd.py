@@ -13,7 +13,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 QUAD = 4
-LANES = 16
+LANES = 8
+STEPS = 4
+_QUAD = ir.VectorType(ir.DoubleType(), QUAD)
 
 
 def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,7 +26,16 @@ def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
 def _vector(context, builder, array_type, array, position, width):
     """Address of `width` numbers of a one-dimensional array, as a vector."""
     data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [position]), ir.VectorType(ir.DoubleType(), width).as_pointer())
+    number = context.get_value_type(array_type.dtype)
+    return builder.bitcast(builder.gep(data, [position]), ir.VectorType(number, width).as_pointer())
+
+
+def _spread(builder, number, width):
+    """A vector of one and the same number."""
+    vector = ir.Constant(ir.VectorType(ir.DoubleType(), width), ir.Undefined)
+    for lane in range(width):
+        vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), lane))
+    return vector
 
 
 def _add_product(builder, target, factor, source):
@@ -42,9 +53,7 @@ def add_row(typingctx, target, i, a, source, j, size):
     def codegen(context, builder, signature, args):
         kinds = signature.args
         target, i, a, source, j, size = args
-        factor = ir.Constant(ir.VectorType(ir.DoubleType(), QUAD), ir.Undefined)
-        for lane in range(QUAD):
-            factor = builder.insert_element(factor, a, ir.Constant(ir.IntType(32), lane))
+        factor = _spread(builder, a, QUAD)
         quad = ir.Constant(size.type, QUAD)
         with cgutils.for_range_slice(builder, ir.Constant(size.type, 0), size, quad, inc=True) as (r, _):
             _add_product(
@@ -97,6 +106,143 @@ def add_lanes(typingctx, target, i, factor, k, source, j, rows):
     return signature, codegen
 
 
+def _lane_reader(context, builder, array_type, array):
+    """A function that reads LANES numbers `step` times `stride` after a position."""
+
+    def read(position, step=0, stride=None):
+        if step:
+            position = builder.add(position, builder.mul(stride, ir.Constant(stride.type, step)))
+        return builder.load(_vector(context, builder, array_type, array, position, LANES), align=8)
+
+    return read
+
+
+def _lanes_of(value):
+    return ir.Constant(ir.VectorType(ir.DoubleType(), LANES), [value] * LANES)
+
+
+@instruction
+def add_steps(typingctx, target, i, factor, k, k_step, source, j, j_step, j_row, rows):
+    """Row by row: target[i ...] += factor[k + u k_step ...] * source[j + u j_step ...], summed over u < STEPS.
+
+    A row is LANES numbers; those of the target are neighbours, those of the source `j_row` apart. Several steps at
+    once, because what a step costs is less its arithmetic than reading and writing the target.
+    """
+    place = types.uint64
+    signature = types.void(target, place, factor, place, place, source, place, place, place, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, i, factor, k, k_step, source, j, j_step, j_row, rows = args
+        read_factor = _lane_reader(context, builder, kinds[2], factor)
+        read_source = _lane_reader(context, builder, kinds[5], source)
+        factors = [read_factor(k, u, k_step) for u in range(STEPS)]
+        with cgutils.for_range(builder, rows) as loop:
+            address = builder.add(i, builder.mul(loop.index, ir.Constant(i.type, LANES)))
+            pointer = _vector(context, builder, kinds[0], target, address, LANES)
+            place = builder.add(j, builder.mul(loop.index, j_row))
+            total = builder.load(pointer, align=8)
+            for u in range(STEPS):
+                product = builder.fmul(factors[u], read_source(place, u, j_step), flags=("contract",))
+                total = builder.fadd(total, product, flags=("contract",))
+            builder.store(total, pointer, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def add_changes(typingctx, target, i, position, p, share, source, j, j_step):
+    """For u < STEPS: target[i + u LANES ...] = P + share * v, then P += v.
+
+    P is position[p ...] and v the change source[j + u j_step ...].
+    """
+    place = types.uint64
+    signature = types.void(target, place, position, place, types.float64, source, place, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, i, position, p, share, source, j, j_step = args
+        read = _lane_reader(context, builder, kinds[5], source)
+        pointer = _vector(context, builder, kinds[2], position, p, LANES)
+        total = builder.load(pointer, align=8)
+        factor = _spread(builder, share, LANES)
+        for u in range(STEPS):
+            change = read(j, u, j_step)
+            address = builder.add(i, ir.Constant(i.type, u * LANES))
+            part = builder.fadd(total, builder.fmul(factor, change, flags=("contract",)), flags=("contract",))
+            builder.store(part, _vector(context, builder, kinds[0], target, address, LANES), align=8)
+            total = builder.fadd(total, change)
+        builder.store(total, pointer, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def add_products(typingctx, target, i, total, q, factor, k, source, j):
+    """For u < STEPS: T += factor[k + u LANES ...] * source[j + u LANES ...], then target[i + u LANES ...] = T.
+
+    T is total[q ...].
+    """
+    place = types.uint64
+    signature = types.void(target, place, total, place, factor, place, source, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, i, total, q, factor, k, source, j = args
+        read_factor = _lane_reader(context, builder, kinds[4], factor)
+        read_source = _lane_reader(context, builder, kinds[6], source)
+        stride = ir.Constant(i.type, LANES)
+        pointer = _vector(context, builder, kinds[2], total, q, LANES)
+        sums = builder.load(pointer, align=8)
+        for u in range(STEPS):
+            product = builder.fmul(read_factor(k, u, stride), read_source(j, u, stride), flags=("contract",))
+            sums = builder.fadd(sums, product, flags=("contract",))
+            address = builder.add(i, ir.Constant(i.type, u * LANES))
+            builder.store(sums, _vector(context, builder, kinds[0], target, address, LANES), align=8)
+        builder.store(sums, pointer, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def add_pair(typingctx, target, i, level, q, middle, m, first, a, a_step, second, b, b_step):
+    """What level three needs of a word of two letters during each of STEPS steps, and the word itself after them.
+
+    With changes v = first[a + u a_step ...], w = second[b + u b_step ...] and M = middle[m + u LANES ...], which is the
+    first letter's position plus v / 2: target[i + u LANES ...] = T + (M / 2 - v / 12) w, then T += M w, where T is
+    level[q ...].
+    """
+    place = types.uint64
+    signature = types.void(
+        target, place, level, place, middle, place, first, place, place, second, place, place
+    )  # fmt: skip
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, i, level, q, middle, m, first, a, a_step, second, b, b_step = args
+        read_middle = _lane_reader(context, builder, kinds[4], middle)
+        read_first = _lane_reader(context, builder, kinds[6], first)
+        read_second = _lane_reader(context, builder, kinds[9], second)
+        stride = ir.Constant(i.type, LANES)
+        pointer = _vector(context, builder, kinds[2], level, q, LANES)
+        total = builder.load(pointer, align=8)
+        for u in range(STEPS):
+            half_way, change = read_middle(m, u, stride), read_second(b, u, b_step)
+            part = builder.fmul(read_first(a, u, a_step), _lanes_of(-1.0 / 12.0), flags=("contract",))
+            part = builder.fadd(builder.fmul(half_way, _lanes_of(0.5), flags=("contract",)), part, flags=("contract",))
+            during = builder.fadd(total, builder.fmul(part, change, flags=("contract",)), flags=("contract",))
+            address = builder.add(i, ir.Constant(i.type, u * LANES))
+            builder.store(during, _vector(context, builder, kinds[0], target, address, LANES), align=8)
+            total = builder.fadd(total, builder.fmul(half_way, change, flags=("contract",)), flags=("contract",))
+        builder.store(total, pointer, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
 def _transposed(builder, a, b, c, d):
     """Four vectors of four numbers as the rows of a matrix, turned into its columns."""
 
@@ -118,7 +264,7 @@ def _transposed(builder, a, b, c, d):
 def load_changes(typingctx, target, i, source, a, b, c, d, lag):
     """target[i + r LANES + l] = source[p + r] - source[p + r - lag], for l, p in enumerate((a, b, c, d)), r < 4.
 
-    Four neighbouring changes of each of four lanes.
+    Four neighbouring changes of each of four lanes. `source` may be of single precision, changes are of double.
     """
     place = types.uint64
     signature = types.void(target, place, source, place, place, place, place, place)
@@ -127,13 +273,44 @@ def load_changes(typingctx, target, i, source, a, b, c, d, lag):
         kinds = signature.args
         target, i, source, *places, lag = args
 
+        single = kinds[2].dtype == types.float32
+
         def read(position):
-            return builder.load(_vector(context, builder, kinds[2], source, position, QUAD), align=8)
+            # Numbers of either precision begin anywhere.
+            numbers = builder.load(
+                _vector(context, builder, kinds[2], source, position, QUAD), align=4 if single else 8
+            )
+            return builder.fpext(numbers, _QUAD) if single else numbers
 
         changes = [builder.fsub(read(place), read(builder.sub(place, lag))) for place in places]
         for r, row in enumerate(_transposed(builder, *changes)):
             position = builder.add(i, ir.Constant(i.type, r * LANES))
             builder.store(row, _vector(context, builder, kinds[0], target, position, QUAD), align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def store_rows(typingctx, target, a, b, c, d, source, i, stride):
+    """target[p + r] = source[i + r stride + l], for l, p in enumerate((a, b, c, d)), r < 4, the first lane at last.
+
+    The way back from `load_changes`, rounded to the precision of `target`.
+    """
+    place = types.uint64
+    signature = types.void(target, place, place, place, place, source, place, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, *places, source, i, stride = args
+        single = kinds[0].dtype == types.float32
+        columns = []
+        for _ in range(QUAD):
+            columns.append(builder.load(_vector(context, builder, kinds[5], source, i, QUAD), align=8))
+            i = builder.add(i, stride)
+        for place, row in reversed(list(zip(places, _transposed(builder, *columns), strict=True))):
+            numbers = builder.fptrunc(row, ir.VectorType(ir.FloatType(), QUAD)) if single else row
+            builder.store(numbers, _vector(context, builder, kinds[0], target, place, QUAD), align=4 if single else 8)
         return context.get_dummy_value()
 
     return signature, codegen

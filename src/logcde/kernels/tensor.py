@@ -15,7 +15,8 @@ import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
 from logcde.kernels._simd import LANES, QUAD, add_first, add_lanes, add_row
-from logcde.kernels.area import BLOCK, announce_steps, load_moments, load_steps, longest_of
+from logcde.kernels.lanes import BLOCK, announce, load_moments, load_steps, longest_of
+from logcde.kernels.lanes import workspace as lane_workspace
 
 
 @kernel
@@ -266,32 +267,14 @@ def logarithms(
 def dense_step(moves, low, high, power, offset, depth, tensor, partial):
     """Multiply every lane of `tensor` by the exponential of letters `low` to `high`, as `advance` does.
 
-    `moves` holds the lanes of all letters, then two sets of lanes as workspace.
+    `moves` holds the lanes of all letters, then one set of lanes as workspace.
     """
     one = index(1)
     lanes = index(LANES)
     begin = index(low)
     end = index(high)
-    zero = index(0)
     d = power[1]
     scaled = d * lanes
-    fixed = scaled + lanes
-    if depth == 3:
-        for lane in range(lanes):
-            moves[fixed + lane] = 1.0 / 3.0
-        for half in range(2):
-            add_lanes(tensor, begin * lanes, moves, fixed, moves, begin * lanes, end - begin)
-            for k in range(begin, end):
-                for lane in range(lanes):
-                    moves[scaled + lane] = 0.5 * moves[k * lanes + lane]
-                add_lanes(tensor, (d + k * d) * lanes, moves, scaled, tensor, zero, d)
-            if half == 0:
-                row = (offset[3] + d * (begin * (begin + one) // index(2))) * lanes
-                for k in range(begin, end):
-                    add_lanes(tensor, row, moves, k * lanes, tensor, d * lanes, (k + one) * d)
-                    row += (k + one) * d * lanes
-        add_lanes(tensor, begin * lanes, moves, fixed, moves, begin * lanes, end - begin)
-        return
     for top in range(depth, 1, -1):
         for i in range(offset[top] * lanes):
             partial[i] = tensor[i]
@@ -321,7 +304,7 @@ def compose_dense(
 ):  # fmt: skip
     """Write the log-signatures of intervals `order[first]` to `order[last]`, where events observe all channels.
 
-    The lanes are those of `logcde.kernels.area.compose_dense`.
+    See `logcde.kernels.lanes`. Depth three has a way of its own, `logcde.kernels.third`.
     """
     moving = 2 * channels if counts else channels
     width = moving + (1 if timed else 0)
@@ -331,7 +314,8 @@ def compose_dense(
     size = np.int64(offset[depth + 1])
     tensor = scratch(size * LANES)
     partial = scratch(size * LANES)
-    moves = scratch((width + 2) * LANES)
+    moves = scratch((width + 1) * LANES)
+    place, count = lane_workspace()
     steps = scratch(BLOCK * channels * LANES)
     moments = scratch(BLOCK * LANES)
     before = scratch(LANES)
@@ -349,11 +333,12 @@ def compose_dense(
         before[:] = 0.0
         for k in range(0, longest, BLOCK):
             n = min(BLOCK, longest - k)
-            load_steps(live, order, group, k, n, begin, end, origin, values, channels, steps)
+            load_steps(live, order, group, k, n, begin, end, origin, values, channels, place, count, steps)
+            if k + BLOCK >= longest:
+                announce(group + LANES, last, order, begin, end, channels, values)
             if timed:
                 load_moments(live, order, group, k, n, begin, end, start, stop, times, moments)
             for s in range(index(n)):
-                announce_steps(np.int64(s), n, order, group, live, last, k, longest, begin, end, channels, values)
                 if timed:
                     for lane in range(lanes):
                         moves[lane] = moments[s * lanes + lane] - before[lane]
