@@ -74,7 +74,7 @@ def increments_of(streams: Streams, threads: int | None = None) -> Float64[np.nd
     >>> increments_of(Streams.from_arrays([[0.0, 1.0]], [[[2.0, 7.0], [5.0, np.nan]]]))
     array([2., 7., 3.])
     """
-    out = np.empty_like(streams.value)
+    out = np.empty(len(streams.value))
     channels = len(streams.schema.channels)
     columns = (streams.offsets, streams.obs_offsets, streams.channel, streams.value)
     spread(increments, np.diff(streams.offsets), *columns, channels, out, threads=threads)

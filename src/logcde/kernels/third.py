@@ -3,7 +3,8 @@
 Letters are numbered from the last one and words read backwards, as in `logcde.kernels.tensor`; time, if there is any,
 is letter 0. Of level three only the words (i, j, k) with i < k and j <= k are kept, which are the Lyndon words of the
 basis reversed. They need the words (i, j) of level two up to the `shell` k, where they lie in this order: k - 1 before
-0 to k, then 0 to k - 2 before k. So what the letter k adds to level three is its change times a prefix of k (k + 1) words.
+0 to k, then 0 to k - 2 before k. So what the letter k adds to level three is its change times a prefix of k (k + 1)
+words.
 
 Of a step v, with P the position and Q level two before it, level two grows by (P + v / 2) v, and level three by
 (Q + (P + v / 3) v / 2) v. Several steps are taken at once, see `logcde.kernels._simd.add_steps`.
