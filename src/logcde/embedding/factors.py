@@ -59,13 +59,11 @@ def intervals_of(streams: Streams, cuts: Cuts) -> Intervals:
     >>> found.begin, found.end
     (array([0, 1]), array([1, 3]))
     """
-    counts = np.diff(cuts.offsets) - 1
-    series = np.repeat(np.arange(len(counts)), counts)
-    left = np.arange(len(series)) + series  # every series has one point more than intervals
-    begin, end = np.empty(len(series), np.int64), np.empty(len(series), np.int64)
+    count = len(cuts.points) - len(streams)  # every series has one point more than intervals
+    found = Intervals(*np.empty((3, count), np.int64), *np.empty((2, count)))
     columns = (streams.offsets, streams.times, streams.horizon, cuts.offsets, cuts.points)
-    spread(locate, np.diff(cuts.offsets), *columns, begin, end)
-    return Intervals(series, begin, end, cuts.points[left], cuts.points[left + 1])
+    spread(locate, np.diff(cuts.offsets), *columns, found.series, found.begin, found.end, found.start, found.stop)
+    return found
 
 
 def increments_of(streams: Streams, threads: int | None = None) -> Float64[np.ndarray, "obs"]:
