@@ -2,19 +2,18 @@ import numba as nb
 import numpy as np
 import pytest
 
-from logcde.kernels._simd import (
+from logcde.kernels._side import (
     LANES,
-    QUAD,
     STEPS,
     add_changes,
     add_lanes,
     add_pair,
     add_products,
-    add_row,
     add_steps,
     load_changes,
     store_rows,
 )
+from logcde.kernels._simd import QUAD, add_row
 
 
 @nb.njit

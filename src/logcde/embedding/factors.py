@@ -46,10 +46,6 @@ class Intervals:
     def __len__(self) -> int:
         return len(self.series)
 
-    def rows(self, part: slice) -> "Intervals":
-        """Some of the intervals."""
-        return Intervals(*(getattr(self, field.name)[part] for field in dataclasses.fields(self)))
-
 
 def intervals_of(streams: Streams, cuts: Cuts) -> Intervals:
     """Which events each interval holds; one that ends at the horizon also takes an event there.

@@ -76,13 +76,13 @@ def _log_map(width: int, depth: int, place: Callable[[np.ndarray, int], np.ndarr
         lead = projection.cols == words[projection.rows]
         parts.append((projection.rows + first, position, coefficient, lead))
     rows, positions, coefficients, lead = (np.concatenate(part) for part in zip(*parts, strict=True))
-    order = np.argsort(rows[lead])
+    order, rest = np.argsort(rows[lead]), np.argsort(rows[~lead], kind="stable")
     return LogMap(
         positions[lead][order].astype(np.uint64),
         coefficients[lead][order].astype(np.float64),
-        rows[~lead].astype(np.uint64),
-        positions[~lead].astype(np.uint64),
-        coefficients[~lead].astype(np.float64),
+        rows[~lead][rest].astype(np.uint64),
+        positions[~lead][rest].astype(np.uint64),
+        coefficients[~lead][rest].astype(np.float64),
     )
 
 

@@ -9,7 +9,8 @@ all events, needs no row at all: V_i,time = sum v_i t.
 import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
-from logcde.kernels._simd import LANES, QUAD, STEPS, add_changes, add_lanes, add_row, add_steps
+from logcde.kernels._side import LANES, STEPS, add_changes, add_lanes, add_steps
+from logcde.kernels._simd import QUAD, add_row
 from logcde.kernels.lanes import (
     BLOCK,
     announce,

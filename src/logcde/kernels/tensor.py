@@ -14,7 +14,8 @@ whole level n, `offset[n]` where it begins.
 import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
-from logcde.kernels._simd import LANES, QUAD, add_first, add_lanes, add_row
+from logcde.kernels._side import LANES, add_lanes
+from logcde.kernels._simd import QUAD, add_gap, add_mix, add_row, put_letter
 from logcde.kernels.lanes import BLOCK, announce, load_moments, load_steps, longest_of
 from logcde.kernels.lanes import workspace as lane_workspace
 
@@ -97,7 +98,7 @@ def logarithm(
     """Write the Lyndon coordinates of the logarithm of `tensor`.
 
     Coordinate c is `lead_sign[c]` times the entry `lead_position[c]` of the logarithm, plus, for every e with
-    `rest_coordinate[e]` = c, `rest_coefficient[e]` times the entry `rest_position[e]`.
+    `rest_coordinate[e]` = c, which are neighbours, `rest_coefficient[e]` times the entry `rest_position[e]`.
     """
     d = index(width)
     one = index(1)
@@ -109,7 +110,8 @@ def logarithm(
             x = tensor[k]
             add_row(old, offset[2] + k * line, -0.5 * x, tensor, index(0), line)
             for j in range(k + one):
-                add_row(old, row, x * tensor[j] / 3.0 - 0.5 * tensor[offset[2] + k * line + j], tensor, index(0), line)
+                a = x * tensor[j] * (1.0 / 3.0) - 0.5 * tensor[offset[2] + k * line + j]
+                add_row(old, row, a, tensor, index(0), line)
                 row += line
             size = (k + one) * line
             add_row(old, row - size, -0.5 * x, tensor, offset[2], size)
@@ -122,11 +124,15 @@ def logarithm(
             add_products(old, tensor, width, power, offset, depth, highest, 1.0, new)
             old[:] = new
     for c in range(index(out.size)):
-        new[c] = lead_sign[c] * old[lead_position[c]]
-    for e in range(index(rest_position.size)):
-        new[rest_coordinate[e]] += rest_coefficient[e] * old[rest_position[e]]
-    for c in range(index(out.size)):
-        out[c] = new[c]
+        out[c] = lead_sign[c] * old[lead_position[c]]
+    e = index(0)
+    while e < index(rest_position.size):  # once more, since `out` may be of single precision
+        c = rest_coordinate[e]
+        x = lead_sign[c] * old[lead_position[c]]
+        while e < index(rest_position.size) and rest_coordinate[e] == c:
+            x += rest_coefficient[e] * old[rest_position[e]]
+            e += one
+        out[c] = x
 
 
 @kernel
@@ -159,9 +165,13 @@ def advance(
             if part == 0:
                 if not timed or moment <= now:
                     continue
-                letter[0] = index(0)
-                amount[0] = moment - now
+                gap = moment - now
                 now = moment
+                if depth == 3:
+                    add_gap(tensor, gap, line, offset[3])
+                    continue
+                letter[0] = index(0)
+                amount[0] = gap
                 count = one
             else:
                 if e == index(end):
@@ -186,29 +196,20 @@ def advance(
                         partial[i] = 0.0
                     continue
             if depth == 3:
-                # Without copies: T1 + v/3 and T2 + (T1 + v/3) v/2 are what level 3 needs of the lower levels, and a
-                # second half-step with T1 + 2v/3 takes level 2 to its end, T2 + (T1 + v/2) v.
-                third = amount[0] / 3.0
-                if part == 1:
-                    for x in range(count):
-                        partial[letter[x]] = amount[x]
-                for turn in range(3):
-                    if part == 0:
-                        add_first(tensor, third)
-                    else:
-                        add_row(tensor, index(0), 1.0 / 3.0, partial, index(0), line)
-                    if turn == 2:
-                        continue
-                    for x in range(count):
-                        add_row(tensor, line + letter[x] * line, 0.5 * amount[x], tensor, index(0), line)
-                    if turn == 0:
-                        for x in range(count):
-                            k = letter[x]
-                            row = offset[3] + line * (k * (k + one) // index(2))
-                            add_row(tensor, row, amount[x], tensor, line, (k + one) * line)
-                if part == 1:
-                    for x in range(count):
-                        partial[letter[x]] = 0.0
+                # Without copies: level 3 needs T2 + (T1 + v/3) v/2, and (T1/2 + v/3) v more is level 2 at its end.
+                for x in range(count):
+                    put_letter(partial, letter[x], amount[x], line, x == index(0))
+                for x in range(count):
+                    row = line + letter[x] * line
+                    add_mix(tensor, row, 0.5 * amount[x], tensor, index(0), 1.0, partial, 1.0 / 3.0, line)
+                for x in range(count):
+                    k = letter[x]
+                    row = offset[3] + line * (k * (k + one) // index(2))
+                    add_row(tensor, row, amount[x], tensor, line, (k + one) * line)
+                for x in range(count):
+                    row = line + letter[x] * line
+                    add_mix(tensor, row, amount[x], tensor, index(0), 0.5, partial, 1.0 / 3.0, line)
+                add_row(tensor, index(0), 1.0, partial, index(0), line)
                 continue
             for top in range(depth, 1, -1):
                 for i in range(offset[top]):
@@ -245,6 +246,30 @@ def compose(
             begin[q], end[q], start[q], stop[q], times, entry_offsets, letters, amounts, channels, counts, timed,
             width, depth, power, offset, terms, term_offsets, term_position, term_coefficient, elements[q],
             partial, letter, amount, lie, work,
+        )  # fmt: skip
+
+
+@kernel
+def compose_logarithms(
+    first, last, begin, end, start, stop, times, entry_offsets, letters, amounts, channels, counts, timed, width, depth,
+    terms, term_offsets, term_position, term_coefficient,
+    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out,
+):  # fmt: skip
+    """`compose` and `logarithms` in one: group elements are larger than log-signatures, so they stay in the cache."""
+    power, offset = layout(width, depth, QUAD)
+    size = np.int64(offset[depth + 1])
+    tensor, old, new = scratch(size), scratch(size), scratch(size)
+    partial, letter, amount, lie, work = workspace(width, size, term_offsets.size > 1)
+    for q in range(first, last):
+        tensor[:] = 0.0
+        advance(
+            begin[q], end[q], start[q], stop[q], times, entry_offsets, letters, amounts, channels, counts, timed,
+            width, depth, power, offset, terms, term_offsets, term_position, term_coefficient, tensor,
+            partial, letter, amount, lie, work,
+        )  # fmt: skip
+        logarithm(
+            tensor, width, power, offset, depth, lead_position, lead_sign, rest_coordinate, rest_position,
+            rest_coefficient, old, new, out[q],
         )  # fmt: skip
 
 

@@ -7,11 +7,11 @@ basis reversed. They need the words (i, j) of level two up to the `shell` k, whe
 words.
 
 Of a step v, with P the position and Q level two before it, level two grows by (P + v / 2) v, and level three by
-(Q + (P + v / 3) v / 2) v. Several steps are taken at once, see `logcde.kernels._simd.add_steps`.
+(Q + (P + v / 3) v / 2) v. Several steps are taken at once, see `logcde.kernels._side.add_steps`.
 """
 
 from logcde.kernels._jit import index, kernel, scratch
-from logcde.kernels._simd import LANES, STEPS, add_changes, add_lanes, add_pair, add_products, add_steps
+from logcde.kernels._side import LANES, STEPS, add_changes, add_lanes, add_pair, add_products, add_steps
 from logcde.kernels.lanes import (
     BLOCK,
     announce,
