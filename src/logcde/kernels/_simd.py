@@ -66,57 +66,22 @@ def add_row(typingctx, target, i, a, source, j, size):
 
 
 @instruction
-def add_mix(typingctx, target, i, a, left, j, b, right, c, size):
-    """target[i : i + size] += a * (b * left[j : j + size] + c * right[:size]), rounded up to whole quads."""
-    number, place = types.float64, types.uint64
-    signature = types.void(target, place, number, left, place, number, right, number, place)
+def set_row(typingctx, target, i, a, source, j, k, size):
+    """target[i : i + size] = a * source[j : j + size] - source[k : k + size], `size` rounded up to whole quads."""
+    place = types.uint64
+    signature = types.void(target, place, types.float64, source, place, place, place)
 
     def codegen(context, builder, signature, args):
         kinds = signature.args
-        target, i, a, left, j, b, right, c, size = args
-        of_left = spread_number(builder, builder.fmul(a, b), QUAD)
-        of_right = spread_number(builder, builder.fmul(a, c), QUAD)
-        quad = ir.Constant(size.type, QUAD)
+        target, i, a, source, j, k, size = args
+        factor, quad = spread_number(builder, a, QUAD), ir.Constant(size.type, QUAD)
         with cgutils.for_range_slice(builder, ir.Constant(size.type, 0), size, quad, inc=True) as (r, _):
-            pointer = vector(context, builder, kinds[0], target, builder.add(i, r), QUAD)
-            total = builder.load(pointer, align=8)
-            for factor, kind, array, place in (
-                (of_left, kinds[3], left, builder.add(j, r)),
-                (of_right, kinds[6], right, r),
-            ):
-                numbers = builder.load(vector(context, builder, kind, array, place, QUAD), align=8)
-                product = builder.fmul(factor, numbers, flags=("contract",))
-                total = builder.fadd(total, product, flags=("contract",))
-            builder.store(total, pointer, align=8)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@instruction
-def put_letter(typingctx, target, letter, a, size, first):
-    """target[letter] += a, after target[:size] = 0 if `first`; `size` is rounded up to whole quads.
-
-    All quads are written: a row that is read right after a single number of it was written would have to wait.
-    """
-    place = types.uint64
-    signature = types.void(target, place, types.float64, place, types.boolean)
-
-    def codegen(context, builder, signature, args):
-        target, letter, a, size, first = args
-        kind = signature.args[0]
-        places = ir.VectorType(ir.IntType(64), QUAD)
-        zeros, amounts = ir.Constant(QUAD_TYPE, [0.0] * QUAD), spread_number(builder, a, QUAD)
-        quad = ir.Constant(size.type, QUAD)
-        with cgutils.for_range_slice(builder, ir.Constant(size.type, 0), size, quad, inc=True) as (r, _):
-            ahead = builder.sub(letter, r)
-            sought = ir.Constant(places, ir.Undefined)
-            for lane in range(QUAD):
-                sought = builder.insert_element(sought, ahead, ir.Constant(ir.IntType(32), lane))
-            here = builder.icmp_unsigned("==", sought, ir.Constant(places, list(range(QUAD))))
-            pointer = vector(context, builder, kind, target, r, QUAD)
-            old = builder.select(first, zeros, builder.load(pointer, align=8))
-            builder.store(builder.fadd(old, builder.select(here, amounts, zeros)), pointer, align=8)
+            left, right = (
+                builder.load(vector(context, builder, kinds[3], source, builder.add(place, r), QUAD), align=8)
+                for place in (j, k)
+            )
+            difference = builder.fsub(builder.fmul(factor, left, flags=("contract",)), right, flags=("contract",))
+            builder.store(difference, vector(context, builder, kinds[0], target, builder.add(i, r), QUAD), align=8)
         return context.get_dummy_value()
 
     return signature, codegen

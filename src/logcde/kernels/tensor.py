@@ -15,7 +15,7 @@ import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
 from logcde.kernels._side import LANES, add_lanes
-from logcde.kernels._simd import QUAD, add_gap, add_mix, add_row, put_letter
+from logcde.kernels._simd import QUAD, add_gap, add_row
 from logcde.kernels.lanes import BLOCK, announce, load_moments, load_steps, longest_of
 from logcde.kernels.lanes import workspace as lane_workspace
 
@@ -196,20 +196,23 @@ def advance(
                         partial[i] = 0.0
                     continue
             if depth == 3:
-                # Without copies: level 3 needs T2 + (T1 + v/3) v/2, and (T1/2 + v/3) v more is level 2 at its end.
+                # Without copies: T1 + v/3 and T2 + (T1 + v/3) v/2 are what level 3 needs of the lower levels, and a
+                # second half-step with T1 + 2v/3 takes level 2 to its end, T2 + (T1 + v/2) v.
                 for x in range(count):
-                    put_letter(partial, letter[x], amount[x], line, x == index(0))
+                    partial[letter[x]] = amount[x]
+                for turn in range(3):
+                    add_row(tensor, index(0), 1.0 / 3.0, partial, index(0), line)
+                    if turn == 2:
+                        continue
+                    for x in range(count):
+                        add_row(tensor, line + letter[x] * line, 0.5 * amount[x], tensor, index(0), line)
+                    if turn == 0:
+                        for x in range(count):
+                            k = letter[x]
+                            row = offset[3] + line * (k * (k + one) // index(2))
+                            add_row(tensor, row, amount[x], tensor, line, (k + one) * line)
                 for x in range(count):
-                    row = line + letter[x] * line
-                    add_mix(tensor, row, 0.5 * amount[x], tensor, index(0), 1.0, partial, 1.0 / 3.0, line)
-                for x in range(count):
-                    k = letter[x]
-                    row = offset[3] + line * (k * (k + one) // index(2))
-                    add_row(tensor, row, amount[x], tensor, line, (k + one) * line)
-                for x in range(count):
-                    row = line + letter[x] * line
-                    add_mix(tensor, row, amount[x], tensor, index(0), 0.5, partial, 1.0 / 3.0, line)
-                add_row(tensor, index(0), 1.0, partial, index(0), line)
+                    partial[letter[x]] = 0.0
                 continue
             for top in range(depth, 1, -1):
                 for i in range(offset[top]):
