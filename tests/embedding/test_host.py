@@ -133,3 +133,18 @@ def test_options_that_make_no_sense():
         Embedding(dtype=np.int32)
     with pytest.raises(EmbeddingError, match="2 coordinates do not fit"):
         LogSignatures(np.zeros((1, 1, 2)), np.array([1]), Embedding(depth=1).basis(Schema(("a",))))
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("missing", [False, True])
+def test_values_in_single_precision_give_the_same_numbers(depth, missing):
+    values = np.random.default_rng(0).normal(size=(9, 40, 3)).astype(np.float32)
+    values[..., 1] += 1000.0
+    if missing:
+        values[:, ::3, 0] = np.nan
+    single, double = Streams.from_dense(values), Streams.from_dense(values.astype(np.float64))
+    assert single.value.dtype == np.float32
+    assert single == double
+    partition, embedding = Partition.every_events(7), Embedding(depth)
+    np.testing.assert_array_equal(embedding(single, partition).values, embedding(double, partition).values)
+    assert Streams.concatenate([single, double]).value.dtype == np.float64

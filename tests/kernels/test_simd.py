@@ -2,7 +2,18 @@ import numba as nb
 import numpy as np
 import pytest
 
-from logcde.kernels._simd import LANES, QUAD, add_lanes, add_row, load_changes
+from logcde.kernels._side import (
+    LANES,
+    STEPS,
+    add_changes,
+    add_lanes,
+    add_pair,
+    add_products,
+    add_steps,
+    load_changes,
+    store_rows,
+)
+from logcde.kernels._simd import QUAD, add_row
 
 
 @nb.njit
@@ -50,12 +61,96 @@ def test_lanes(rows):
     np.testing.assert_allclose(target, expected, atol=1e-14)
 
 
-def test_changes_of_four_lanes_are_transposed():
-    source = np.random.default_rng(0).normal(size=60)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_changes_of_four_lanes_are_transposed(dtype):
+    source = np.random.default_rng(0).normal(size=60).astype(dtype)
     target = np.zeros(5 * LANES)
     places = (7, 20, 33, 49)
     call_changes(target, LANES + 4, source, *places, 3)
     expected = np.zeros((5, LANES))
     for lane, place in enumerate(places):
-        expected[1:5, 4 + lane] = source[place : place + 4] - source[place - 3 : place + 1]
+        expected[1:5, 4 + lane] = source[place : place + 4].astype(float) - source[place - 3 : place + 1]
     np.testing.assert_array_equal(target.reshape(5, LANES), expected)
+
+
+u = nb.uint64
+
+
+@nb.njit
+def call_steps(target, factor, source, rows):
+    add_steps(target, u(LANES), factor, u(0), u(2 * LANES), source, u(1), u(3 * LANES), u(LANES), u(rows))
+
+
+@nb.njit
+def call_position(target, position, share, source):
+    add_changes(target, u(0), position, u(1), share, source, u(0), u(2 * LANES))
+
+
+@nb.njit
+def call_products(target, total, factor, source):
+    add_products(target, u(0), total, u(1), factor, u(0), source, u(2))
+
+
+@nb.njit
+def call_pair(target, level, middle, first, second):
+    add_pair(target, u(0), level, u(2), middle, u(0), first, u(0), u(LANES), second, u(3), u(2 * LANES))
+
+
+@nb.njit
+def call_store(target, a, b, c, d, source):
+    store_rows(target, u(a), u(b), u(c), u(d), source, u(2), u(LANES))
+
+
+def lanes(array, start, stride):
+    """Rows of LANES numbers, one for each of several steps."""
+    return np.stack([array[start + step * stride : start + step * stride + LANES] for step in range(STEPS)])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_several_steps_are_added_to_each_row(rows):
+    target, factor, source = np.random.default_rng(0).normal(size=(3, 20 * LANES))
+    expected = target.copy()
+    for row in range(rows):
+        change = (lanes(factor, 0, 2 * LANES) * lanes(source, 1 + row * LANES, 3 * LANES)).sum(axis=0)
+        expected[(1 + row) * LANES : (2 + row) * LANES] += change
+    call_steps(target, factor, source, rows)
+    np.testing.assert_allclose(target, expected, atol=1e-14)
+
+
+def test_positions_on_the_way_and_after_several_steps():
+    position, source = np.random.default_rng(0).normal(size=(2, 8 * LANES))
+    changes, target = lanes(source, 0, 2 * LANES), np.zeros(STEPS * LANES)
+    after = position[1 : 1 + LANES] + np.cumsum(changes, axis=0)
+    call_position(target, position, 0.25, source)
+    np.testing.assert_allclose(target.reshape(STEPS, LANES), after - 0.75 * changes, atol=1e-14)
+    np.testing.assert_allclose(position[1 : 1 + LANES], after[-1], atol=1e-14)
+
+
+def test_running_sums_of_products():
+    total, factor, source = np.random.default_rng(0).normal(size=(3, 8 * LANES))
+    sums = total[1 : 1 + LANES] + np.cumsum(lanes(factor, 0, LANES) * lanes(source, 2, LANES), axis=0)
+    target = np.zeros(STEPS * LANES)
+    call_products(target, total, factor, source)
+    np.testing.assert_allclose(target.reshape(STEPS, LANES), sums, atol=1e-14)
+    np.testing.assert_allclose(total[1 : 1 + LANES], sums[-1], atol=1e-14)
+
+
+def test_a_word_of_two_letters_during_and_after_several_steps():
+    level, middle, first, second = np.random.default_rng(0).normal(size=(4, 10 * LANES))
+    halves, v, w = lanes(middle, 0, LANES), lanes(first, 0, LANES), lanes(second, 3, 2 * LANES)
+    after = level[2 : 2 + LANES] + np.cumsum(halves * w, axis=0)
+    target = np.zeros(STEPS * LANES)
+    call_pair(target, level, middle, first, second)
+    np.testing.assert_allclose(target.reshape(STEPS, LANES), after - halves * w + (halves / 2 - v / 12) * w, atol=1e-14)
+    np.testing.assert_allclose(level[2 : 2 + LANES], after[-1], atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_four_lanes_are_stored_as_rows_the_first_one_at_last(dtype):
+    source = np.random.default_rng(0).normal(size=5 * LANES)
+    target = np.zeros(30, dtype)
+    call_store(target, 3, 10, 3, 20, source)
+    expected = np.zeros(30, dtype)
+    for lane, place in ((0, 3), (1, 10), (3, 20)):
+        expected[place : place + 4] = source[2 + lane : 2 + lane + 4 * LANES : LANES]
+    np.testing.assert_array_equal(target, expected)

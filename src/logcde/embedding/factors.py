@@ -46,10 +46,6 @@ class Intervals:
     def __len__(self) -> int:
         return len(self.series)
 
-    def rows(self, part: slice) -> "Intervals":
-        """Some of the intervals."""
-        return Intervals(*(getattr(self, field.name)[part] for field in dataclasses.fields(self)))
-
 
 def intervals_of(streams: Streams, cuts: Cuts) -> Intervals:
     """Which events each interval holds; one that ends at the horizon also takes an event there.
@@ -59,13 +55,11 @@ def intervals_of(streams: Streams, cuts: Cuts) -> Intervals:
     >>> found.begin, found.end
     (array([0, 1]), array([1, 3]))
     """
-    counts = np.diff(cuts.offsets) - 1
-    series = np.repeat(np.arange(len(counts)), counts)
-    left = np.arange(len(series)) + series  # every series has one point more than intervals
-    begin, end = np.empty(len(series), np.int64), np.empty(len(series), np.int64)
+    count = len(cuts.points) - len(streams)  # every series has one point more than intervals
+    found = Intervals(*np.empty((3, count), np.int64), *np.empty((2, count)))
     columns = (streams.offsets, streams.times, streams.horizon, cuts.offsets, cuts.points)
-    spread(locate, np.diff(cuts.offsets), *columns, begin, end)
-    return Intervals(series, begin, end, cuts.points[left], cuts.points[left + 1])
+    spread(locate, np.diff(cuts.offsets), *columns, found.series, found.begin, found.end, found.start, found.stop)
+    return found
 
 
 def increments_of(streams: Streams, threads: int | None = None) -> Float64[np.ndarray, "obs"]:
@@ -74,7 +68,7 @@ def increments_of(streams: Streams, threads: int | None = None) -> Float64[np.nd
     >>> increments_of(Streams.from_arrays([[0.0, 1.0]], [[[2.0, 7.0], [5.0, np.nan]]]))
     array([2., 7., 3.])
     """
-    out = np.empty_like(streams.value)
+    out = np.empty(len(streams.value))
     channels = len(streams.schema.channels)
     columns = (streams.offsets, streams.obs_offsets, streams.channel, streams.value)
     spread(increments, np.diff(streams.offsets), *columns, channels, out, threads=threads)

@@ -11,17 +11,14 @@ from numpy.typing import DTypeLike
 
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import Factors, Intervals, factors_of, intervals_of
-from logcde.embedding.layout import log_map, tensor_size, term_map
+from logcde.embedding.layout import log_map, shell_map, tensor_size, term_map
 from logcde.embedding.logsigs import LogSignatures
-from logcde.kernels import area, tensor
+from logcde.kernels import area, tensor, third
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
 
 DENSE_STATE = 2_000
 """Numbers that one lane of the dense kernels may need before the sparse ones, which need less cache, are faster."""
-
-TENSORS_AT_ONCE = 60_000
-"""Numbers in the tensors that wait for their logarithm."""
 
 
 def embed(
@@ -66,36 +63,31 @@ def _compose_sparse(
     if coordinates.depth == 2:
         elements(factors, intervals, coordinates, out, threads)
         return
-    size = tensor_size(coordinates.basis.width, coordinates.depth)
-    # In portions, so that the tensors, which are larger than the log-signatures, stay in the cache.
-    portion = max(1, TENSORS_AT_ONCE // size)
-
-    def run(first: int, last: int) -> None:
-        room = np.empty((min(portion, last - first), size))
-        for low in range(first, last, portion):
-            part = slice(low, min(low + portion, last))
-            group = room[: part.stop - low]
-            elements(factors, intervals.rows(part), coordinates, group, threads=1)
-            logarithms(group, coordinates, out[part], threads=1)
-
-    spread(run, _work(intervals, coordinates), threads=threads)
+    maps = log_map(coordinates.basis.width, coordinates.depth).arrays
+    given = (*_given(factors, intervals, coordinates), *maps, out)
+    spread(tensor.compose_logarithms, _work(intervals, coordinates), *given, threads=threads)
 
 
 def elements(
     factors: Factors, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None = None
 ) -> None:
     """Write the group element of each interval as kernels hold it: at depth two, the log-signature itself."""
+    kernel = area.compose if coordinates.depth == 2 else tensor.compose
+    given = _given(factors, intervals, coordinates)
+    spread(kernel, _work(intervals, coordinates), *given, out, threads=threads)
+
+
+def _given(factors: Factors, intervals: Intervals, coordinates: Coordinates) -> tuple:
+    """What kernels for sparse factors take before their own arguments."""
     width, depth = coordinates.basis.width, coordinates.depth
     where = (intervals.begin, intervals.end, intervals.start, intervals.stop)
     entries = (factors.times, factors.entry_offsets, factors.letters, factors.amounts)
     options = (coordinates.channels, coordinates.counts, factors.timed)
-    work = _work(intervals, coordinates)
     if depth == 2:
-        given = (width - factors.timed, factors.terms, coordinates.term_support - width, out)
-        spread(area.compose, work, *where, *entries, *options, *given, threads=threads)
+        terms = (width - factors.timed, factors.terms, coordinates.term_support - width)
     else:
-        given = (width, depth, factors.terms, *term_map(coordinates).arrays, out)
-        spread(tensor.compose, work, *where, *entries, *options, *given, threads=threads)
+        terms = (width, depth, factors.terms, *term_map(coordinates).arrays)
+    return (*where, *entries, *options, *terms)
 
 
 def logarithms(group: np.ndarray, coordinates: Coordinates, out: np.ndarray, threads: int | None = None) -> None:
@@ -128,6 +120,8 @@ def _compose_dense(
     work = _work(intervals, coordinates)[order]
     if depth == 2:
         spread(area.compose_dense, work, *where, *given, out, threads=threads)
+    elif depth == 3:
+        spread(third.compose_dense, work, *where, *given, *shell_map(width).arrays, out, threads=threads)
     else:
         spread(
             tensor.compose_dense, work, *where, *given, depth, *log_map(width, depth).arrays, out, threads=threads

@@ -136,7 +136,7 @@ class _Line:
         self._entry_offsets = _Column(streams.obs_offsets[events.start : events.stop + 1] - first)
         self._channel = _Column(streams.channel[first:last])
         self._letter = _Column(streams.channel[first:last])
-        self._value = _Column(streams.value[first:last])
+        self._value = _Column(streams.value[first:last].astype(np.float64, copy=False))
         self._amount = _Column(amounts[first:last])
         self._terms = _Column(streams.terms[events] @ coordinates.term_coordinates[:, coordinates.term_support])
         # Neighbours of each observation within its channel, -1 where there is none.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float64, UInt64
@@ -53,26 +54,35 @@ def tensor_size(width: int, depth: int) -> int:
 @functools.cache
 def log_map(width: int, depth: int) -> LogMap:
     """How `Basis` coordinates are read, by reversed words: see the module docstring of the kernels."""
+    return _log_map(width, depth, lambda mirrored, level: _position(mirrored, level, width, depth))
+
+
+@functools.cache
+def shell_map(width: int) -> LogMap:
+    """The same where `logcde.kernels.third` has them."""
+    return _log_map(width, 3, lambda mirrored, level: _shell_position(mirrored, level, width))
+
+
+def _log_map(width: int, depth: int, place: Callable[[np.ndarray, int], np.ndarray]) -> LogMap:
     basis = Basis.of_width(width, depth)
     parts = []
     for level in range(1, depth + 1):
         projection = basis.projection(level)
         first = basis.level(level).start
         # Read backwards and numbered from the last letter, the digits of a word are those of this number.
-        mirrored = width**level - 1 - projection.cols
-        position = _position(mirrored, level, width, depth)
+        position = place(width**level - 1 - projection.cols, level)
         coefficient = (-1.0) ** (level + 1) * projection.coefficients
         words = np.array(basis.words[basis.level(level)], np.int64).reshape(-1, level) @ width ** np.arange(level)[::-1]
         lead = projection.cols == words[projection.rows]
         parts.append((projection.rows + first, position, coefficient, lead))
     rows, positions, coefficients, lead = (np.concatenate(part) for part in zip(*parts, strict=True))
-    order = np.argsort(rows[lead])
+    order, rest = np.argsort(rows[lead]), np.argsort(rows[~lead], kind="stable")
     return LogMap(
         positions[lead][order].astype(np.uint64),
         coefficients[lead][order].astype(np.float64),
-        rows[~lead].astype(np.uint64),
-        positions[~lead].astype(np.uint64),
-        coefficients[~lead].astype(np.float64),
+        rows[~lead][rest].astype(np.uint64),
+        positions[~lead][rest].astype(np.uint64),
+        coefficients[~lead][rest].astype(np.float64),
     )
 
 
@@ -116,3 +126,14 @@ def _position(mirrored: np.ndarray, level: int, width: int, depth: int) -> np.nd
         mirrored = rest + width ** (level - 2) * (last * (last + 1) // 2)
     line, first = np.divmod(mirrored, width)
     return _level_start(width, depth, level) + line * _padded(width) + first
+
+
+def _shell_position(mirrored: np.ndarray, level: int, width: int) -> np.ndarray:
+    if level == 1:
+        return mirrored
+    last, pair = np.divmod(mirrored, width**2)  # the third letter, if there is one
+    second, first = np.divmod(pair, width)
+    shell = np.maximum(first + 1, second)
+    position = width + (shell - 1) * shell + np.where(first + 1 == shell, second, shell + 1 + first)
+    # The words of level two, then those that end with a letter below the last.
+    return position if level == 2 else position + width * (width - 1) + (last - 1) * last * (last + 1) // 3

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 from jaxtyping import Float64
+from numpy import empty, ndarray  # by name, because `step` is short enough to feel a look-up
 from numpy.typing import NDArray
 
 from logcde._typing import Numbers
@@ -86,7 +87,7 @@ class Online:
         was observed it is no event. `terms` are the schema's higher-order terms, `continuous` the values of its
         continuous channels at this stamp, which they reach along a straight line since the last one given.
         """
-        row = values if type(values) is np.ndarray and values.dtype is FLOAT else self._read(values)
+        row = values if type(values) is ndarray and values.dtype is FLOAT else self._read(values)
         if self._plain and terms is None:  # the usual case, without detours
             answer = kernels.observe_area(self._state, time, row)
         else:
@@ -112,8 +113,8 @@ class Online:
         if not self._plain:
             self.observe(time, values)
             return self.logsig()
-        row = values if type(values) is np.ndarray and values.dtype is FLOAT else self._read(values)
-        out = np.empty(self._dimension)
+        row = values if type(values) is ndarray and values.dtype is FLOAT else self._read(values)
+        out = empty(self._dimension)
         answer = step_area(self._state, time, row, out)
         if answer < 0:
             self._refuse(answer, time, row)

@@ -15,7 +15,7 @@ import numpy as np
 index = nb.uint64
 
 
-OPTIONS = {"cache": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"cache": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

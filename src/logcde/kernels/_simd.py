@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 QUAD = 4
-LANES = 16
+QUAD_TYPE = ir.VectorType(ir.DoubleType(), QUAD)
 
 
 def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -21,13 +21,22 @@ def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
     return intrinsic(function)
 
 
-def _vector(context, builder, array_type, array, position, width):
+def vector(context, builder, array_type, array, position, width):
     """Address of `width` numbers of a one-dimensional array, as a vector."""
     data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [position]), ir.VectorType(ir.DoubleType(), width).as_pointer())
+    number = context.get_value_type(array_type.dtype)
+    return builder.bitcast(builder.gep(data, [position]), ir.VectorType(number, width).as_pointer())
 
 
-def _add_product(builder, target, factor, source):
+def spread_number(builder, number, width):
+    """A vector of one and the same number."""
+    vector = ir.Constant(ir.VectorType(ir.DoubleType(), width), ir.Undefined)
+    for lane in range(width):
+        vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), lane))
+    return vector
+
+
+def add_product(builder, target, factor, source):
     # An alignment of 8 bytes: rows begin anywhere.
     old = builder.load(target, align=8)
     product = builder.fmul(factor, builder.load(source, align=8), flags=("contract",))
@@ -42,16 +51,14 @@ def add_row(typingctx, target, i, a, source, j, size):
     def codegen(context, builder, signature, args):
         kinds = signature.args
         target, i, a, source, j, size = args
-        factor = ir.Constant(ir.VectorType(ir.DoubleType(), QUAD), ir.Undefined)
-        for lane in range(QUAD):
-            factor = builder.insert_element(factor, a, ir.Constant(ir.IntType(32), lane))
+        factor = spread_number(builder, a, QUAD)
         quad = ir.Constant(size.type, QUAD)
         with cgutils.for_range_slice(builder, ir.Constant(size.type, 0), size, quad, inc=True) as (r, _):
-            _add_product(
+            add_product(
                 builder,
-                _vector(context, builder, kinds[0], target, builder.add(i, r), QUAD),
+                vector(context, builder, kinds[0], target, builder.add(i, r), QUAD),
                 factor,
-                _vector(context, builder, kinds[3], source, builder.add(j, r), QUAD),
+                vector(context, builder, kinds[3], source, builder.add(j, r), QUAD),
             )
         return context.get_dummy_value()
 
@@ -59,81 +66,63 @@ def add_row(typingctx, target, i, a, source, j, size):
 
 
 @instruction
-def add_first(typingctx, target, a):
-    """target[0] += a, as one quad: a row that is read right after a single number was written would have to wait."""
-    signature = types.void(target, types.float64)
-
-    def codegen(context, builder, signature, args):
-        address = _vector(context, builder, signature.args[0], args[0], ir.Constant(ir.IntType(64), 0), QUAD)
-        zeros = ir.Constant(ir.VectorType(ir.DoubleType(), QUAD), [0.0] * QUAD)
-        change = builder.insert_element(zeros, args[1], ir.Constant(ir.IntType(32), 0))
-        builder.store(builder.fadd(builder.load(address, align=8), change), address, align=8)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@instruction
-def add_lanes(typingctx, target, i, factor, k, source, j, rows):
-    """Row by row of LANES numbers, `rows` of them: target[i ...] += factor[k : k + LANES] * source[j ...]."""
+def set_row(typingctx, target, i, a, source, j, k, size):
+    """target[i : i + size] = a * source[j : j + size] - source[k : k + size], `size` rounded up to whole quads."""
     place = types.uint64
-    signature = types.void(target, place, factor, place, source, place, place)
+    signature = types.void(target, place, types.float64, source, place, place, place)
 
     def codegen(context, builder, signature, args):
         kinds = signature.args
-        target, i, factor, k, source, j, rows = args
-        # Read once: the factor is not among the rows that change.
-        scale = builder.load(_vector(context, builder, kinds[2], factor, k, LANES), align=8)
-        end, step = builder.mul(rows, ir.Constant(rows.type, LANES)), ir.Constant(rows.type, LANES)
-        with cgutils.for_range_slice(builder, ir.Constant(rows.type, 0), end, step, inc=True) as (r, _):
-            _add_product(
-                builder,
-                _vector(context, builder, kinds[0], target, builder.add(i, r), LANES),
-                scale,
-                _vector(context, builder, kinds[4], source, builder.add(j, r), LANES),
+        target, i, a, source, j, k, size = args
+        factor, quad = spread_number(builder, a, QUAD), ir.Constant(size.type, QUAD)
+        with cgutils.for_range_slice(builder, ir.Constant(size.type, 0), size, quad, inc=True) as (r, _):
+            left, right = (
+                builder.load(vector(context, builder, kinds[3], source, builder.add(place, r), QUAD), align=8)
+                for place in (j, k)
             )
+            difference = builder.fsub(builder.fmul(factor, left, flags=("contract",)), right, flags=("contract",))
+            builder.store(difference, vector(context, builder, kinds[0], target, builder.add(i, r), QUAD), align=8)
         return context.get_dummy_value()
 
     return signature, codegen
 
 
-def _transposed(builder, a, b, c, d):
-    """Four vectors of four numbers as the rows of a matrix, turned into its columns."""
-
-    def mixed(left, right, lanes):
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), QUAD), [ir.IntType(32)(lane) for lane in lanes])
-        return builder.shuffle_vector(left, right, mask)
-
-    low_ab, high_ab = mixed(a, b, (0, 4, 2, 6)), mixed(a, b, (1, 5, 3, 7))
-    low_cd, high_cd = mixed(c, d, (0, 4, 2, 6)), mixed(c, d, (1, 5, 3, 7))
-    return (
-        mixed(low_ab, low_cd, (0, 1, 4, 5)),
-        mixed(high_ab, high_cd, (0, 1, 4, 5)),
-        mixed(low_ab, low_cd, (2, 3, 6, 7)),
-        mixed(high_ab, high_cd, (2, 3, 6, 7)),
-    )
-
-
 @instruction
-def load_changes(typingctx, target, i, source, a, b, c, d, lag):
-    """target[i + r LANES + l] = source[p + r] - source[p + r - lag], for l, p in enumerate((a, b, c, d)), r < 4.
+def add_gap(typingctx, tensor, a, size, third):
+    """Multiply the levels T1, T2, T3 of a tensor by the exponential of a times letter 0.
 
-    Four neighbouring changes of each of four lanes.
+    Each is a row of `size`, rounded up to whole quads, at 0, `size` and `third`: T3 += a (T2 + a (T1 + a e / 3) / 2),
+    T2 += a (T1 + a e / 2), T1 += a e, where e is one at letter 0.
     """
     place = types.uint64
-    signature = types.void(target, place, source, place, place, place, place, place)
+    signature = types.void(tensor, types.float64, place, place)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
-        target, i, source, *places, lag = args
+        tensor, a, size, third = args
+        kind = signature.args[0]
+        flags = ("contract",)
 
-        def read(position):
-            return builder.load(_vector(context, builder, kinds[2], source, position, QUAD), align=8)
+        def row(start):
+            pointer = vector(context, builder, kind, tensor, builder.add(start, r), QUAD)
+            return pointer, builder.load(pointer, align=8)
 
-        changes = [builder.fsub(read(place), read(builder.sub(place, lag))) for place in places]
-        for r, row in enumerate(_transposed(builder, *changes)):
-            position = builder.add(i, ir.Constant(i.type, r * LANES))
-            builder.store(row, _vector(context, builder, kinds[0], target, position, QUAD), align=8)
+        def plus(total, factor, numbers):
+            return builder.fadd(total, builder.fmul(factor, numbers, flags=flags), flags=flags)
+
+        def constant(value):
+            return ir.Constant(QUAD_TYPE, [value] * QUAD)
+
+        zeros, factor = constant(0.0), spread_number(builder, a, QUAD)
+        unit = builder.insert_element(zeros, a, ir.Constant(ir.IntType(32), 0))
+        half = builder.fmul(factor, constant(0.5))
+        quad, zero = ir.Constant(size.type, QUAD), ir.Constant(size.type, 0)
+        with cgutils.for_range_slice(builder, zero, size, quad, inc=True) as (r, _):
+            step = builder.select(builder.icmp_unsigned("==", r, zero), unit, zeros)
+            (to_first, first), (to_second, second), (to_third, last) = row(zero), row(size), row(third)
+            part = plus(second, half, plus(first, constant(1.0 / 3.0), step))
+            builder.store(plus(last, factor, part), to_third, align=8)
+            builder.store(plus(second, factor, plus(first, constant(0.5), step)), to_second, align=8)
+            builder.store(builder.fadd(first, step), to_first, align=8)
         return context.get_dummy_value()
 
     return signature, codegen

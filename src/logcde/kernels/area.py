@@ -9,9 +9,18 @@ all events, needs no row at all: V_i,time = sum v_i t.
 import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
-from logcde.kernels._simd import LANES, QUAD, add_lanes, add_row, load_changes, prefetch
-
-BLOCK = 16  # events of one lane that are loaded at a time
+from logcde.kernels._side import LANES, STEPS, add_changes, add_lanes, add_steps
+from logcde.kernels._simd import QUAD, add_row
+from logcde.kernels.lanes import (
+    BLOCK,
+    announce,
+    count_steps,
+    load_moments,
+    load_steps,
+    longest_of,
+    store_lanes,
+    workspace,
+)
 
 
 @kernel
@@ -151,150 +160,68 @@ def product(left, right, letters, out):
 
 
 @kernel
-def load_steps(live, order, group, k, n, begin, end, origin, values, channels, moves):
-    """Fill `moves` with the changes at events k to k + n of each lane's interval, zero beyond its end.
-
-    A lane's changes are one sequence, event by event and channel by channel, as `values` is; entry m of it goes to
-    `moves[m * LANES + lane]`.
-    """
-    d = index(channels)
-    lanes = index(LANES)
-    place = np.zeros(LANES, np.uint64)
-    count = np.zeros(LANES, np.uint64)
-    for lane in range(live):
-        q = order[group + lane]
-        place[lane] = index(begin[q] + k) * d
-        count[lane] = index(max(0, min(n, end[q] - begin[q] - k))) * d
-        if k == 0 and count[lane] > 0:  # the first event may be the first of its series, and moves from zero
-            for m in range(d):
-                previous = values[place[lane] + m - d] if begin[q] != origin[q] else 0.0
-                moves[m * lanes + lane] = values[place[lane] + m] - previous
-    skip = d if k == 0 else index(0)
-    for four in range(0, LANES, 4):
-        common = min(min(count[four], count[four + 1]), min(count[four + 2], count[four + 3]))
-        m = skip
-        while m + index(4) <= common:
-            load_changes(
-                moves, m * lanes + index(four), values,
-                place[four] + m, place[four + 1] + m, place[four + 2] + m, place[four + 3] + m, d,
-            )  # fmt: skip
-            m += index(4)
-        for lane in range(four, four + 4):
-            first = max(m, skip) if count[lane] > 0 else index(0)
-            for rest in range(first, count[lane]):
-                p = place[lane] + rest
-                moves[rest * lanes + index(lane)] = values[p] - values[p - d]
-            for rest in range(count[lane], index(n) * d):
-                moves[rest * lanes + index(lane)] = 0.0
-
-
-@kernel
-def announce_steps(s, n, order, group, live, last, k, longest, begin, end, channels, values):
-    """Have the next block of values fetched, a share of it at step s of n: of these lanes, or of the next group.
-
-    Lanes are many short streams, which the processor does not foresee by itself, and it can wait for a few at a time.
-    """
-    k += BLOCK
-    if k >= longest:
-        k = 0
-        group += live
-        live = min(LANES, last - group)
-    for lane in range(group + s * live // n, group + (s + 1) * live // n):
-        q = order[lane]
-        place = (begin[q] + k) * channels
-        for line in range(0, min(BLOCK, end[q] - begin[q] - k) * channels, 8):
-            prefetch(values, index(place + line))
-
-
-@kernel
-def load_moments(live, order, group, k, n, begin, end, start, stop, times, moments):
-    """Fill `moments` with the times of events k to k + n within each lane's interval, its length beyond its end."""
-    for lane in range(live):
-        q = order[group + lane]
-        for s in range(n):
-            e = begin[q] + k + s
-            moments[s * LANES + lane] = (times[e] if e < end[q] else stop[q]) - start[q]
-
-
-@kernel
-def longest_of(order, group, live, begin, end):
-    """The number of events of the longest interval in a group of lanes."""
-    longest = 0
-    for lane in range(live):
-        q = order[group + lane]
-        longest = max(longest, end[q] - begin[q])
-    return longest
-
-
-@kernel
 def compose_dense(first, last, order, begin, end, origin, start, stop, times, values, channels, counts, timed, out):
     """Write the log-signatures of intervals `order[first]` to `order[last]`, where events observe all channels.
 
-    Several intervals go side by side, one in each lane; one that has come to its end takes zero steps, so `order`
-    should put intervals of like numbers of events next to each other. `origin[q]` is the first event of the series of
-    interval q: it moves from the base point zero.
+    See `logcde.kernels.lanes`. Each lane's state is laid out as its log-signature: position, time, and for each letter
+    i the areas with the letters after it, here as sum v_j (P_i + v_i / 2), and with time as sum v_i t.
     """
     d = index(channels)
     width = d + d if counts else d
     one = index(1)
     lanes = index(LANES)
-    half = np.full(LANES, 0.5)
+    scale = scratch(LANES)
+    place, count = workspace()
     steps = scratch(np.int64(BLOCK * channels * LANES))
-    moves = scratch(np.int64(width * lanes))
+    moves = scratch(np.int64(STEPS * width * lanes) if counts else 0)
     moments = scratch(BLOCK * LANES)
-    position = scratch(np.int64(width * lanes))
-    rows = scratch(np.int64(width * (width - one) // index(2) * lanes))
-    clock = scratch(np.int64(width * lanes))
+    middle = scratch(STEPS * LANES)
+    state = scratch(out.shape[1] * LANES)
+    areas = (width + one if timed else width) * lanes
     for group in range(first, last, LANES):
         live = min(LANES, last - group)
         longest = longest_of(order, group, live, begin, end)
-        position[:] = 0.0
-        rows[:] = 0.0
-        clock[:] = 0.0
+        state[:] = 0.0
         for k in range(0, longest, BLOCK):
             n = min(BLOCK, longest - k)
-            load_steps(live, order, group, k, n, begin, end, origin, values, channels, steps)
+            load_steps(live, order, group, k, n, begin, end, origin, values, channels, place, count, steps)
+            if k + BLOCK >= longest:
+                announce(group + LANES, last, order, begin, end, channels, values)
             if timed:
                 load_moments(live, order, group, k, n, begin, end, start, stop, times, moments)
-            for s in range(index(n)):
-                announce_steps(np.int64(s), n, order, group, live, last, k, longest, begin, end, channels, values)
+            for s in range(0, n, STEPS):
                 source = steps
-                move = s * d * lanes
+                move = index(s) * d * lanes
                 if counts:
-                    for i in range(d * lanes):
-                        moves[i] = steps[move + i]
-                    for lane in range(live):
-                        q = order[group + lane]
-                        counted = 1.0 if begin[q] + k + np.int64(s) < end[q] else 0.0
-                        for i in range(d, width):
-                            moves[i * lanes + index(lane)] = counted
+                    count_steps(live, order, group, k + s, begin, end, d, steps, move, moves)
                     source = moves
                     move = index(0)
-                add_lanes(position, index(0), half, index(0), source, move, width)
-                p = index(0)
+                p = areas
                 for i in range(width):
+                    here = move + i * lanes
+                    add_changes(middle, index(0), state, i * lanes, 0.5, source, here, width * lanes)
                     others = width - i - one
-                    add_lanes(rows, p, source, move + i * lanes, position, (i + one) * lanes, others)
+                    add_steps(
+                        state, p, middle, index(0), lanes, source, here + lanes, width * lanes, lanes, others
+                    )  # fmt: skip
                     p += others * lanes
-                add_lanes(position, index(0), half, index(0), source, move, width)
-                if timed:
-                    add_lanes(clock, index(0), moments, s * lanes, source, move, width)
-        for lane in range(index(live)):
-            q = order[group + lane]
-            t = stop[q] - start[q]
-            for i in range(width):
-                out[q, i] = position[i * lanes + lane]
-            o = width
+                    if timed:
+                        at = index(s) * lanes
+                        add_steps(state, p, moments, at, lanes, source, here, width * lanes, lanes, one)
+                        p += lanes
+        # With P_i P_j / 2 they become the areas; with time the sum is on the other side.
+        p = areas
+        for i in range(width):
+            for lane in range(lanes):
+                scale[lane] = -0.5 * state[i * lanes + lane]
+            others = width - i - one
+            add_lanes(state, p, scale, index(0), state, (i + one) * lanes, others)
+            p += others * lanes
             if timed:
-                out[q, o] = t
-                o += one
-            p = lane
-            for i in range(width):
-                half_way = 0.5 * position[i * lanes + lane]
-                for j in range(i + one, width):
-                    out[q, o] = half_way * position[j * lanes + lane] - rows[p]
-                    p += lanes
-                    o += one
-                if timed:
-                    out[q, o] = half_way * t - clock[i * lanes + lane]
-                    o += one
+                for lane in range(index(live)):
+                    q = order[group + lane]
+                    t = stop[q] - start[q]
+                    state[width * lanes + lane] = t
+                    state[p + lane] = -scale[lane] * t - state[p + lane]
+                p += lanes
+        store_lanes(live, order, group, state, out)

@@ -1,8 +1,9 @@
-"""From observations to increments, and from query points to the events of each interval."""
+"""From observations to increments, from events to query points, and from these to the events of each interval."""
 
 import numpy as np
 
-from logcde.kernels._jit import kernel
+from logcde.kernels._jit import index, kernel
+from logcde.kernels._simd import prefetch
 
 
 @kernel
@@ -18,43 +19,91 @@ def increments(first, last, offsets, obs_offsets, channel, value, channels, out)
 
 
 @kernel
-def locate(first, last, offsets, times, horizon, cut_offsets, cuts, begin, end):
-    """Write the events `begin[q]` to `end[q]` of every interval q of series `first` to `last`.
+def search(times, low, high, point):
+    """The first of the stamps `low` to `high` that is not before `point`.
+
+    From where it would be if the stamps were evenly spread, in growing steps: few reads, and mostly of one place.
+    """
+    if low >= high or times[low] >= point:
+        return low
+    guess = foresee(times, low, high, point)
+    step = 4
+    if times[guess] < point:
+        low = guess
+        while low + step < high and times[low + step] < point:
+            low += step
+            step *= 2
+        high = min(high, low + step)
+    else:
+        high = guess
+        while high - step > low and times[high - step] >= point:
+            high -= step
+            step *= 2
+        low = max(low, high - step)
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] < point:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def foresee(times, low, high, point):
+    """Which of the stamps `low` to `high`, one at least, is near `point` if they are evenly spread."""
+    length = times[high - 1] - times[low]
+    share = (point - times[low]) / length if length > 0 else 1.0
+    return low + int(max(0.0, min(share, 1.0)) * (high - 1 - low))
+
+
+@kernel
+def locate(first, last, offsets, times, horizon, cut_offsets, cuts, series, begin, end, start, stop):
+    """Write series, events `begin[q]` to `end[q]` and bounds of every interval q of series `first` to `last`.
 
     Intervals are half-open; one that ends at the horizon also takes an event there.
     """
-    for series in range(first, last):
-        event = offsets[series]
-        stop = offsets[series + 1]
-        few = (cut_offsets[series + 1] - cut_offsets[series]) * 16 < stop - event
-        for c in range(cut_offsets[series], cut_offsets[series + 1]):
+    for s in range(first, last):
+        event = offsets[s]
+        final = offsets[s + 1]
+        low = cut_offsets[s]
+        high = cut_offsets[s + 1]
+        few = (high - low) * 16 < final - event
+        if few:
+            for c in range(low, high):  # all at once, so that they are not waited for one after another
+                prefetch(times, index(foresee(times, offsets[s], final, cuts[c])))
+        length = 1
+        for c in range(low, high):
             point = cuts[c]
-            if few and event < stop and times[event] < point:
-                # Where it would be if the stamps were evenly spread, then in growing steps around that: few reads.
-                low, high, step = event, stop, 4
-                share = (point - times[event]) / (times[stop - 1] - times[event]) if stop - event > 1 else 1.0
-                guess = event + int(min(share, 1.0) * (stop - 1 - event))
-                if times[guess] < point:
-                    low = guess
-                    while low + step < stop and times[low + step] < point:
-                        low += step
-                        step *= 2
-                    high = min(stop, low + step)
-                else:
-                    high = guess
-                    while high - step > event and times[high - step] >= point:
-                        high -= step
-                        step *= 2
-                    low = max(event, high - step)
-                event = low + np.searchsorted(times[low:high], point)
+            ahead = event + length
+            if ahead < final and times[ahead - 1] < point and times[ahead] >= point:
+                event = ahead  # as many events as in the interval before
+            elif few:
+                event = search(times, event, final, point)
             else:
-                while event < stop and times[event] < point:
+                while event < final and times[event] < point:
                     event += 1
-            q = c - series  # every series has one point more than intervals
-            if c > cut_offsets[series]:
-                end[q - 1] = stop if point == horizon[series] else event
-            if c < cut_offsets[series + 1] - 1:
+            q = c - s  # every series has one point more than intervals
+            if c > low:
+                end[q - 1] = final if point == horizon[s] else event
+                stop[q - 1] = point
+                length = max(1, event - begin[q - 1])
+            if c < high - 1:
+                series[q] = s
                 begin[q] = event
+                start[q] = point
+
+
+@kernel
+def cut_every(first, last, offsets, times, horizon, events, cut_offsets, cuts):
+    """Write 0, the stamp of every `events`-th event, and the horizon, for series `first` to `last`."""
+    for s in range(first, last):
+        low = cut_offsets[s]
+        high = cut_offsets[s + 1] - 1
+        cuts[low] = 0.0
+        for c in range(low + 1, high):
+            cuts[c] = times[offsets[s] + (c - low) * events]
+        cuts[high] = horizon[s]
 
 
 @kernel

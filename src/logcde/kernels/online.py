@@ -2,15 +2,15 @@
 
 The array begins with a head: where the interval began, the last event, up to when gaps are composed, and the options.
 Then come the last value of each channel, room for one event, and the state of the open interval, as in
-`logcde.kernels.area` at depth two and as in `logcde.kernels.tensor` otherwise. Factors go through the same functions as
-offline, so the numbers are the same.
+`logcde.kernels.area` at depth two and as in `logcde.kernels.tensor` otherwise. Factors are composed as offline, so the
+numbers are the same to rounding.
 """
 
 import numpy as np
 
 from logcde.kernels import area, tensor
-from logcde.kernels._jit import kernel, quick
-from logcde.kernels._simd import QUAD
+from logcde.kernels._jit import index, kernel, quick
+from logcde.kernels._simd import QUAD, add_row, set_row
 
 START, LAST, NOW, CHANNELS, COUNTS, TIMED, WIDTH, DEPTH, HEAD = range(9)
 """Places in the head. `WIDTH` counts all letters; `TIMED` says that gaps of time are composed between the events."""
@@ -51,43 +51,126 @@ def entries(state):
 
 
 @kernel
-def take(state, t, values, letters, amounts, offsets):
-    """Check an event, write its entries and take note of it; the number of observations, or what is wrong."""
+def accept(state, t, values):
+    """The number of observations of an event, or what is wrong with it."""
     d = int(state[CHANNELS])
     if not (t >= state[START] and t > state[LAST] and t < np.inf):
         return BACKWARDS
     if values.size != d:
         return MISFIT
-    for k in range(d):
-        if np.isinf(values[k]):
-            return INFINITE - k
     count = 0
-    for k in range(d):
+    for k in range(index(d)):
+        x = values[k]
+        if x == x:
+            if np.isinf(x):
+                return INFINITE - np.int64(k)
+            count += 1
+    return count
+
+
+@kernel
+def take(state, t, values, letters, amounts, offsets):
+    """Check an event, write its entries and take note of it; the number of observations, or what is wrong."""
+    answer = accept(state, t, values)
+    if answer <= 0:
+        return answer
+    count = 0
+    for k in range(values.size):
         x = values[k]
         if x == x:
             letters[count] = k
             amounts[count] = x - state[HEAD + k]
+            state[HEAD + k] = x
             count += 1
-    if count > 0:
-        offsets[LAST + 1] = count
-        state[LAST] = t
-        for n in range(count):
-            state[HEAD + int(letters[n])] = values[int(letters[n])]
+    offsets[LAST + 1] = count
+    state[LAST] = t
     return count
+
+
+@kernel
+def compose_area(state, t, values):
+    """Compose one event at depth two; the number of observations, or what is wrong.
+
+    As `logcde.kernels.area.advance`, but on one array: passing its parts would take longer than composing them.
+    """
+    d = index(int(state[CHANNELS]))
+    counts = state[COUNTS] > 0
+    answer = accept(state, t, values)
+    if answer <= 0:
+        return answer
+    width = index(int(state[WIDTH]) - int(state[TIMED]))
+    row = (width + index(QUAD - 1)) // index(QUAD) * index(QUAD)
+    amounts = index(HEAD) + d
+    position = index(body(np.int64(d)))
+    rows = position + row + index(QUAD)
+    clock = rows + width * row + index(QUAD)
+    moment = t - state[START]
+    state[LAST] = t
+    # Letters that move together meet each other half-way.
+    for k in range(d):
+        if values[k] == values[k]:
+            v = values[k] - state[index(HEAD) + k]
+            state[index(HEAD) + k] = values[k]
+            state[amounts + k] = v
+            state[position + k] += 0.5 * v
+            if counts:
+                state[position + d + k] += 0.5
+    for k in range(d):
+        if values[k] == values[k]:
+            v = state[amounts + k]
+            add_row(state, rows + k * row, v, state, position, row)
+            state[clock + k] += v * moment
+            if counts:
+                add_row(state, rows + (k + d) * row + d, 1.0, state, position + d, row - d)
+                state[clock + d + k] += moment
+    for k in range(d):
+        if values[k] == values[k]:
+            state[position + k] += 0.5 * state[amounts + k]
+            if counts:
+                state[position + d + k] += 0.5
+    return answer
+
+
+@kernel
+def write_area(state, t, out):
+    """Write the log-signature of the open interval up to `t`, as `logcde.kernels.area.emit` does."""
+    one = index(1)
+    timed = state[TIMED] > 0
+    width = index(int(state[WIDTH]) - int(state[TIMED]))
+    row = (width + index(QUAD - 1)) // index(QUAD) * index(QUAD)
+    position = index(body(np.int64(state[CHANNELS])))
+    rows = position + row + index(QUAD)
+    clock = rows + width * row + index(QUAD)
+    length = t - state[START]
+    size = index(out.size)
+    for i in range(width):
+        out[i] = state[position + i]
+    p = width
+    if timed:
+        out[p] = length
+        p += one
+    for i in range(width):
+        half = 0.5 * state[position + i]
+        others = width - i - one
+        if p + others + index(QUAD) <= size:
+            set_row(out, p, half, state, position + i + one, rows + i * row + i + one, others)
+        else:
+            for j in range(others):
+                out[p + j] = half * state[position + i + one + j] - state[rows + i * row + i + one + j]
+        p += others
+        if timed:
+            out[p] = half * length - state[clock + i]
+            p += one
+    given = index(state.size) - clock - width  # areas that came with the events
+    p -= given
+    for i in range(given):
+        out[p + i] += state[clock + width + i]
 
 
 @quick
 def observe_area(state, t, values):
     """Compose one event at depth two. NaN in `values` means not observed."""
-    letters, amounts, offsets = entries(state)
-    count = take(state, t, values, letters, amounts, offsets)
-    if count > 0:
-        position, rows, clock, _ = parts(state)
-        area.advance(
-            LAST, LAST + 1, state[START], state, offsets, letters, amounts, int(state[CHANNELS]), state[COUNTS] > 0,
-            position, rows, clock,
-        )  # fmt: skip
-    return count
+    return compose_area(state, t, values)
 
 
 @kernel
@@ -102,10 +185,7 @@ def push_area(state, letters, amounts):
 @quick
 def read_area(state, t, out):
     """Write the log-signature of the open interval up to `t`, or to its last event if later, at depth two."""
-    position, rows, clock, areas = parts(state)
-    timed = state[TIMED] > 0
-    t = max(t, state[LAST], state[START])
-    area.emit(t - state[START], timed, int(state[WIDTH]) - timed, position, rows, clock, areas, out)
+    write_area(state, max(t, state[LAST], state[START]), out)
 
 
 @quick
@@ -119,18 +199,10 @@ def add_areas(state, terms, term_area):
 @quick
 def step_area(state, t, values, out):
     """`observe_area` and `read_area` in one call: from Python, most of a call's time goes into the call itself."""
-    letters, amounts, offsets = entries(state)
-    position, rows, clock, areas = parts(state)
-    timed = state[TIMED] > 0
-    count = take(state, t, values, letters, amounts, offsets)
-    if count > 0:
-        area.advance(
-            LAST, LAST + 1, state[START], state, offsets, letters, amounts, int(state[CHANNELS]), state[COUNTS] > 0,
-            position, rows, clock,
-        )  # fmt: skip
-    if count >= 0:
-        area.emit(t - state[START], timed, int(state[WIDTH]) - timed, position, rows, clock, areas, out)
-    return count
+    answer = compose_area(state, t, values)
+    if answer >= 0:
+        write_area(state, t, out)
+    return answer
 
 
 @kernel
@@ -150,19 +222,12 @@ def first_bad(state, times, values):
 @kernel
 def follow_area(state, times, values, terms, term_area, out):
     """Compose events, which have been checked, one after another and write the log-signature after each."""
-    letters, amounts, offsets = entries(state)
-    position, rows, clock, areas = parts(state)
-    timed = state[TIMED] > 0
-    width = int(state[WIDTH]) - timed
+    areas = parts(state)[3]
     for n in range(times.size):
-        if take(state, times[n], values[n], letters, amounts, offsets) > 0:
-            area.advance(
-                LAST, LAST + 1, state[START], state, offsets, letters, amounts, int(state[CHANNELS]),
-                state[COUNTS] > 0, position, rows, clock,
-            )  # fmt: skip
+        if compose_area(state, times[n], values[n]) > 0:
             for c in range(term_area.size):
                 areas[term_area[c]] += terms[n, c]
-        area.emit(times[n] - state[START], timed, width, position, rows, clock, areas, out[n])
+        write_area(state, times[n], out[n])
 
 
 @kernel

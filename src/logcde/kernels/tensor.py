@@ -14,8 +14,10 @@ whole level n, `offset[n]` where it begins.
 import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
-from logcde.kernels._simd import LANES, QUAD, add_first, add_lanes, add_row
-from logcde.kernels.area import BLOCK, announce_steps, load_moments, load_steps, longest_of
+from logcde.kernels._side import LANES, add_lanes
+from logcde.kernels._simd import QUAD, add_gap, add_row
+from logcde.kernels.lanes import BLOCK, announce, load_moments, load_steps, longest_of
+from logcde.kernels.lanes import workspace as lane_workspace
 
 
 @kernel
@@ -96,7 +98,7 @@ def logarithm(
     """Write the Lyndon coordinates of the logarithm of `tensor`.
 
     Coordinate c is `lead_sign[c]` times the entry `lead_position[c]` of the logarithm, plus, for every e with
-    `rest_coordinate[e]` = c, `rest_coefficient[e]` times the entry `rest_position[e]`.
+    `rest_coordinate[e]` = c, which are neighbours, `rest_coefficient[e]` times the entry `rest_position[e]`.
     """
     d = index(width)
     one = index(1)
@@ -108,7 +110,8 @@ def logarithm(
             x = tensor[k]
             add_row(old, offset[2] + k * line, -0.5 * x, tensor, index(0), line)
             for j in range(k + one):
-                add_row(old, row, x * tensor[j] / 3.0 - 0.5 * tensor[offset[2] + k * line + j], tensor, index(0), line)
+                a = x * tensor[j] * (1.0 / 3.0) - 0.5 * tensor[offset[2] + k * line + j]
+                add_row(old, row, a, tensor, index(0), line)
                 row += line
             size = (k + one) * line
             add_row(old, row - size, -0.5 * x, tensor, offset[2], size)
@@ -121,11 +124,15 @@ def logarithm(
             add_products(old, tensor, width, power, offset, depth, highest, 1.0, new)
             old[:] = new
     for c in range(index(out.size)):
-        new[c] = lead_sign[c] * old[lead_position[c]]
-    for e in range(index(rest_position.size)):
-        new[rest_coordinate[e]] += rest_coefficient[e] * old[rest_position[e]]
-    for c in range(index(out.size)):
-        out[c] = new[c]
+        out[c] = lead_sign[c] * old[lead_position[c]]
+    e = index(0)
+    while e < index(rest_position.size):  # once more, since `out` may be of single precision
+        c = rest_coordinate[e]
+        x = lead_sign[c] * old[lead_position[c]]
+        while e < index(rest_position.size) and rest_coordinate[e] == c:
+            x += rest_coefficient[e] * old[rest_position[e]]
+            e += one
+        out[c] = x
 
 
 @kernel
@@ -158,9 +165,13 @@ def advance(
             if part == 0:
                 if not timed or moment <= now:
                     continue
-                letter[0] = index(0)
-                amount[0] = moment - now
+                gap = moment - now
                 now = moment
+                if depth == 3:
+                    add_gap(tensor, gap, line, offset[3])
+                    continue
+                letter[0] = index(0)
+                amount[0] = gap
                 count = one
             else:
                 if e == index(end):
@@ -187,15 +198,10 @@ def advance(
             if depth == 3:
                 # Without copies: T1 + v/3 and T2 + (T1 + v/3) v/2 are what level 3 needs of the lower levels, and a
                 # second half-step with T1 + 2v/3 takes level 2 to its end, T2 + (T1 + v/2) v.
-                third = amount[0] / 3.0
-                if part == 1:
-                    for x in range(count):
-                        partial[letter[x]] = amount[x]
+                for x in range(count):
+                    partial[letter[x]] = amount[x]
                 for turn in range(3):
-                    if part == 0:
-                        add_first(tensor, third)
-                    else:
-                        add_row(tensor, index(0), 1.0 / 3.0, partial, index(0), line)
+                    add_row(tensor, index(0), 1.0 / 3.0, partial, index(0), line)
                     if turn == 2:
                         continue
                     for x in range(count):
@@ -205,9 +211,8 @@ def advance(
                             k = letter[x]
                             row = offset[3] + line * (k * (k + one) // index(2))
                             add_row(tensor, row, amount[x], tensor, line, (k + one) * line)
-                if part == 1:
-                    for x in range(count):
-                        partial[letter[x]] = 0.0
+                for x in range(count):
+                    partial[letter[x]] = 0.0
                 continue
             for top in range(depth, 1, -1):
                 for i in range(offset[top]):
@@ -248,6 +253,30 @@ def compose(
 
 
 @kernel
+def compose_logarithms(
+    first, last, begin, end, start, stop, times, entry_offsets, letters, amounts, channels, counts, timed, width, depth,
+    terms, term_offsets, term_position, term_coefficient,
+    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out,
+):  # fmt: skip
+    """`compose` and `logarithms` in one: group elements are larger than log-signatures, so they stay in the cache."""
+    power, offset = layout(width, depth, QUAD)
+    size = np.int64(offset[depth + 1])
+    tensor, old, new = scratch(size), scratch(size), scratch(size)
+    partial, letter, amount, lie, work = workspace(width, size, term_offsets.size > 1)
+    for q in range(first, last):
+        tensor[:] = 0.0
+        advance(
+            begin[q], end[q], start[q], stop[q], times, entry_offsets, letters, amounts, channels, counts, timed,
+            width, depth, power, offset, terms, term_offsets, term_position, term_coefficient, tensor,
+            partial, letter, amount, lie, work,
+        )  # fmt: skip
+        logarithm(
+            tensor, width, power, offset, depth, lead_position, lead_sign, rest_coordinate, rest_position,
+            rest_coefficient, old, new, out[q],
+        )  # fmt: skip
+
+
+@kernel
 def logarithms(
     first, last, elements, width, depth, lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out
 ):  # fmt: skip
@@ -266,32 +295,14 @@ def logarithms(
 def dense_step(moves, low, high, power, offset, depth, tensor, partial):
     """Multiply every lane of `tensor` by the exponential of letters `low` to `high`, as `advance` does.
 
-    `moves` holds the lanes of all letters, then two sets of lanes as workspace.
+    `moves` holds the lanes of all letters, then one set of lanes as workspace.
     """
     one = index(1)
     lanes = index(LANES)
     begin = index(low)
     end = index(high)
-    zero = index(0)
     d = power[1]
     scaled = d * lanes
-    fixed = scaled + lanes
-    if depth == 3:
-        for lane in range(lanes):
-            moves[fixed + lane] = 1.0 / 3.0
-        for half in range(2):
-            add_lanes(tensor, begin * lanes, moves, fixed, moves, begin * lanes, end - begin)
-            for k in range(begin, end):
-                for lane in range(lanes):
-                    moves[scaled + lane] = 0.5 * moves[k * lanes + lane]
-                add_lanes(tensor, (d + k * d) * lanes, moves, scaled, tensor, zero, d)
-            if half == 0:
-                row = (offset[3] + d * (begin * (begin + one) // index(2))) * lanes
-                for k in range(begin, end):
-                    add_lanes(tensor, row, moves, k * lanes, tensor, d * lanes, (k + one) * d)
-                    row += (k + one) * d * lanes
-        add_lanes(tensor, begin * lanes, moves, fixed, moves, begin * lanes, end - begin)
-        return
     for top in range(depth, 1, -1):
         for i in range(offset[top] * lanes):
             partial[i] = tensor[i]
@@ -321,7 +332,7 @@ def compose_dense(
 ):  # fmt: skip
     """Write the log-signatures of intervals `order[first]` to `order[last]`, where events observe all channels.
 
-    The lanes are those of `logcde.kernels.area.compose_dense`.
+    See `logcde.kernels.lanes`. Depth three has a way of its own, `logcde.kernels.third`.
     """
     moving = 2 * channels if counts else channels
     width = moving + (1 if timed else 0)
@@ -331,7 +342,8 @@ def compose_dense(
     size = np.int64(offset[depth + 1])
     tensor = scratch(size * LANES)
     partial = scratch(size * LANES)
-    moves = scratch((width + 2) * LANES)
+    moves = scratch((width + 1) * LANES)
+    place, count = lane_workspace()
     steps = scratch(BLOCK * channels * LANES)
     moments = scratch(BLOCK * LANES)
     before = scratch(LANES)
@@ -349,11 +361,12 @@ def compose_dense(
         before[:] = 0.0
         for k in range(0, longest, BLOCK):
             n = min(BLOCK, longest - k)
-            load_steps(live, order, group, k, n, begin, end, origin, values, channels, steps)
+            load_steps(live, order, group, k, n, begin, end, origin, values, channels, place, count, steps)
+            if k + BLOCK >= longest:
+                announce(group + LANES, last, order, begin, end, channels, values)
             if timed:
                 load_moments(live, order, group, k, n, begin, end, start, stop, times, moments)
             for s in range(index(n)):
-                announce_steps(np.int64(s), n, order, group, live, last, k, longest, begin, end, channels, values)
                 if timed:
                     for lane in range(lanes):
                         moves[lane] = moments[s * lanes + lane] - before[lane]

@@ -2,6 +2,7 @@
 
 import functools
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -24,8 +25,6 @@ def cores() -> int:
 def spread(run: Callable[..., object], work: np.ndarray, *arguments: object, threads: int | None = None) -> None:
     """Call `run(first, last, *arguments)` on pieces of `range(len(work))` of like work, on all cores or on `threads`.
 
-    `run` must not call `spread` on several threads again: those that it would wait for are busy waiting.
-
     >>> done = []
     >>> spread(lambda first, last: done.append((first, last)), np.array([1, 1, 2]))
     >>> done
@@ -39,13 +38,28 @@ def spread(run: Callable[..., object], work: np.ndarray, *arguments: object, thr
     # Several pieces for each thread, so that one that is slowed down does not keep the others waiting.
     pieces = 4 * workers
     edges = np.unique([0, *np.searchsorted(total, total[-1] * np.arange(1, pieces) / pieces), len(total)])
-    pool = _pool(os.getpid(), workers)
-    tasks = [pool.submit(run, first, last, *arguments) for first, last in pairwise(edges.tolist())]
-    for task in tasks:
-        task.result()
+    waiting = deque(pairwise(edges.tolist()))
+
+    def work_through() -> None:
+        while True:
+            try:
+                first, last = waiting.popleft()
+            except IndexError:
+                return
+            run(first, last, *arguments)
+
+    # The caller's own thread takes part: it is awake already. A helper that has not begun when all is done need not.
+    helpers = [_pool(os.getpid(), workers).submit(work_through) for _ in range(workers - 1)]
+    try:
+        work_through()
+    finally:
+        waiting.clear()
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
 
 
 @functools.lru_cache(maxsize=4)
 def _pool(process: int, workers: int) -> ThreadPoolExecutor:
     """Threads are kept, but not across a fork: a child process has none of its parent's."""
-    return ThreadPoolExecutor(workers, thread_name_prefix="logcde")
+    return ThreadPoolExecutor(max(1, workers - 1), thread_name_prefix="logcde")

@@ -9,7 +9,7 @@ from logcde.errors import StreamError
 from logcde.streams.clock import Stamps
 from logcde.streams.ingest import Columns
 from logcde.streams.labels import channel_codes, encode, id_array, schema_for, series_ids
-from logcde.streams.numeric import as_array, as_numbers
+from logcde.streams.numeric import as_array, as_numbers, as_values
 from logcde.streams.places import name
 from logcde.streams.ragged import offsets_of, owners
 from logcde.streams.reading import Reading, read_rows, read_table
@@ -52,7 +52,7 @@ def read_lists(
             f"Series {name(identifiers[series])}, channel {schema.channels[at[1]]!r}, at {times[series][at[0]]}"
         )
 
-    numbers = [as_numbers(block, place(series)) for series, block in enumerate(blocks)]
+    numbers = [as_values(block, place(series)) for series, block in enumerate(blocks)]
     table = np.concatenate(numbers) if numbers else np.empty((0, width))
     columns = [_term_column(term, terms[term], offsets, identifiers) for term in schema.terms]
     extra = np.stack(columns, axis=1) if columns else np.empty((len(table), 0))
@@ -83,7 +83,7 @@ def read_dense(
             f"Give {steps} stamps for all series, or an array of shape {(series, steps)}."
         )
     spread = np.broadcast_to(stamps.array, (series, steps))
-    numbers = as_numbers(
+    numbers = as_values(
         values,
         lambda at: f"Series {name(identifiers[at[0]])}, channel {schema.channels[at[2]]!r}, at {spread[at[:2]]}",
     )

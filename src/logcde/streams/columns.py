@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Float64, Int32, Int64, Shaped
+from jaxtyping import Float, Float64, Int32, Int64, Shaped
 
 from logcde.errors import StreamError
 from logcde.streams.knots import Knots, frozen
@@ -23,7 +23,11 @@ ARRAYS = ("ids", "offsets", "times", "obs_offsets", "channel", "value", "horizon
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class AbstractStreams:
-    """Arrays of a data set, read-only, and how to take some of its series. `Streams` is the class to use."""
+    """Arrays of a data set, read-only, and how to take some of its series. `Streams` is the class to use.
+
+    Values that came as a table in single precision are kept so, to have less to read; all that is computed from them is
+    in double precision.
+    """
 
     schema: Schema
     ids: Shaped[np.ndarray, "series"]
@@ -31,7 +35,7 @@ class AbstractStreams:
     times: Float64[np.ndarray, "event"]
     obs_offsets: Int64[np.ndarray, "event+1"]
     channel: Int32[np.ndarray, "obs"]
-    value: Float64[np.ndarray, "obs"]
+    value: Float[np.ndarray, "obs"]
     horizon: Float64[np.ndarray, "series"]
     terms: Float64[np.ndarray, "event terms"]
     knots: Knots | None = None
@@ -48,7 +52,7 @@ class AbstractStreams:
             "times": (np.float64, (events,)),
             "obs_offsets": (np.int64, (events + 1,)),
             "channel": (np.int32, (observations,)),
-            "value": (np.float64, (observations,)),
+            "value": (np.float32 if self.value.dtype == np.float32 else np.float64, (observations,)),
             "horizon": (np.float64, (series,)),
             "terms": (np.float64, (events, len(self.schema.terms))),
         }

@@ -27,7 +27,7 @@ def to_long(streams: AbstractStreams, backend: ModuleType) -> Any:
         "series": streams.ids[series][event],
         "time": stamps[event],
         "channel": np.array(schema.channels, object)[streams.channel],
-        "value": streams.value,
+        "value": streams.value.astype(np.float64, copy=False),
         **{term.name: streams.terms[event, column] for column, term in enumerate(schema.terms)},
     }
     frame = nw.from_dict(columns, backend=backend)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int32, Int64, Shaped
+from jaxtyping import Float, Float64, Int32, Int64, Shaped
 
 from logcde.errors import StreamError
 from logcde.streams.faults import check_horizon, check_numbers, check_range, check_terms, conflict, disorder
@@ -30,7 +30,7 @@ class Columns(NamedTuple):
     times: Float64[np.ndarray, "event"]
     obs_offsets: Int64[np.ndarray, "_"]
     channel: Int32[np.ndarray, "obs"]
-    value: Float64[np.ndarray, "obs"]
+    value: Float[np.ndarray, "obs"]
     horizon: Float64[np.ndarray, "series"]
     terms: Float64[np.ndarray, "event terms"]
     knots: None

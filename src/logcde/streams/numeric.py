@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 
 from logcde.errors import StreamError
 
@@ -43,6 +43,16 @@ def as_numbers(array: object, place: Callable[[tuple[int, ...]], str]) -> Float6
         f"{place(index)} has the value {found!r}, which is not a number. "
         "Convert it to one, or use NaN for not observed."
     )
+
+
+def as_values(array: object, place: Callable[[tuple[int, ...]], str]) -> Float[np.ndarray, "..."]:
+    """As `as_numbers`, but values of single precision stay as they are: they are half as much to read.
+
+    >>> as_values(np.float32([0.1]), place=str)
+    array([0.1], dtype=float32)
+    """
+    array = as_array(array)
+    return array if array.dtype == np.float32 else as_numbers(array, place)
 
 
 def as_array(items: object) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from logcde.errors import PartitionError, StreamError
+from logcde.kernels.events import cut_every
 from logcde.streams.calendar import Calendar, calendar_points
 from logcde.streams.clock import Stamps
 from logcde.streams.columns import AbstractStreams
@@ -190,14 +191,15 @@ class _EveryEvents(Partition):
             raise PartitionError(f"An interval needs at least one event, but {self.events} were asked for.")
 
     def cuts(self, streams: AbstractStreams) -> Cuts:
-        begins = np.maximum(np.diff(streams.offsets) - 1, 0) // self.events
-        offsets = offsets_of(begins)
-        series = owners(offsets)
-        number = np.arange(len(series)) - offsets[series] + 1
-        points = streams.times[streams.offsets[series] + number * self.events]
+        inner = np.maximum(np.diff(streams.offsets) - 1, 0) // self.events
+        some = np.flatnonzero(inner)
         # An event at the horizon cannot begin an interval: it joins the last one.
-        inside = points < streams.horizon[series]
-        return _enclosed(series[inside], points[inside], streams)
+        last = streams.times[streams.offsets[some] + inner[some] * self.events]
+        inner[some] -= last == streams.horizon[some]
+        offsets = offsets_of(inner + 2)
+        points = np.empty(offsets[-1])
+        cut_every(0, len(streams), streams.offsets, streams.times, streams.horizon, self.events, offsets, points)
+        return Cuts(offsets, points)
 
     def __repr__(self) -> str:
         return f"Partition.every_events({self.events})"

@@ -4,7 +4,7 @@ import dataclasses
 from datetime import timedelta
 
 import numpy as np
-from jaxtyping import Float64, Shaped
+from jaxtyping import Float, Float64, Shaped
 
 from logcde.errors import StreamError
 from logcde.streams.clock import DatetimeClock, Stamps
@@ -52,7 +52,7 @@ class Reading:
 def read_table(
     stamps: Stamps,
     series: Shaped[np.ndarray, "row"],
-    values: Float64[np.ndarray, "row channel"],
+    values: Float[np.ndarray, "row channel"],
     terms: Float64[np.ndarray, "row terms"],
     ids: Shaped[np.ndarray, "series"],
     schema: Schema,

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int32, Int64, Shaped
+from jaxtyping import Float, Float64, Int32, Int64, Shaped
 
 
 class Rows(NamedTuple):
@@ -32,7 +32,7 @@ class Table(NamedTuple):
 
     series: Shaped[np.ndarray, "row"]
     time: Float64[np.ndarray, "row"]
-    values: Float64[np.ndarray, "row channel"]
+    values: Float[np.ndarray, "row channel"]
     terms: Float64[np.ndarray, "row terms"]
 
     def pick(self, rows: np.ndarray) -> "Table":
@@ -40,11 +40,12 @@ class Table(NamedTuple):
         return Table(*(column[rows] for column in self))
 
     def long(self) -> Rows:
-        """The same input, one observation each."""
+        """The same input, one observation each, in double precision, since values may be averaged."""
         rows, width = self.values.shape
         repeat = np.repeat(np.arange(rows), width)
         channel = np.tile(np.arange(width, dtype=np.int32), rows)
-        return Rows(self.series[repeat], self.time[repeat], channel, self.values.reshape(-1), self.terms[repeat])
+        values = self.values.reshape(-1).astype(np.float64, copy=False)
+        return Rows(self.series[repeat], self.time[repeat], channel, values, self.terms[repeat])
 
 
 class Events(NamedTuple):
@@ -54,7 +55,7 @@ class Events(NamedTuple):
     time: Float64[np.ndarray, "event"]
     obs_offsets: Int64[np.ndarray, "_"]
     channel: Int32[np.ndarray, "obs"]
-    value: Float64[np.ndarray, "obs"]
+    value: Float[np.ndarray, "obs"]
     terms: Float64[np.ndarray, "event terms"]
 
 

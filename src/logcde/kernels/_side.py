@@ -1,0 +1,245 @@
+"""Vector instructions for several intervals side by side: rows of LANES numbers, and STEPS steps at a time.
+
+See `logcde.kernels._simd` for why these are not plain loops.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from logcde.kernels._simd import QUAD, QUAD_TYPE, add_product, instruction, spread_number, vector
+
+LANES = 8
+STEPS = 4
+
+
+@instruction
+def add_lanes(typingctx, target, i, factor, k, source, j, rows):
+    """Row by row of LANES numbers, `rows` of them: target[i ...] += factor[k : k + LANES] * source[j ...]."""
+    place = types.uint64
+    signature = types.void(target, place, factor, place, source, place, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, i, factor, k, source, j, rows = args
+        # Read once: the factor is not among the rows that change.
+        scale = builder.load(vector(context, builder, kinds[2], factor, k, LANES), align=8)
+        end, step = builder.mul(rows, ir.Constant(rows.type, LANES)), ir.Constant(rows.type, LANES)
+        with cgutils.for_range_slice(builder, ir.Constant(rows.type, 0), end, step, inc=True) as (r, _):
+            add_product(
+                builder,
+                vector(context, builder, kinds[0], target, builder.add(i, r), LANES),
+                scale,
+                vector(context, builder, kinds[4], source, builder.add(j, r), LANES),
+            )
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _lane_reader(context, builder, array_type, array):
+    """A function that reads LANES numbers `step` times `stride` after a position."""
+
+    def read(position, step=0, stride=None):
+        if stride is not None:
+            position = builder.add(position, builder.mul(stride, ir.Constant(stride.type, step)))
+        return builder.load(vector(context, builder, array_type, array, position, LANES), align=8)
+
+    return read
+
+
+def _lanes_of(value):
+    return ir.Constant(ir.VectorType(ir.DoubleType(), LANES), [value] * LANES)
+
+
+@instruction
+def add_steps(typingctx, target, i, factor, k, k_step, source, j, j_step, j_row, rows):
+    """Row by row: target[i ...] += factor[k + u k_step ...] * source[j + u j_step ...], summed over u < STEPS.
+
+    A row is LANES numbers; those of the target are neighbours, those of the source `j_row` apart. Several steps at
+    once, because what a step costs is less its arithmetic than reading and writing the target.
+    """
+    place = types.uint64
+    signature = types.void(target, place, factor, place, place, source, place, place, place, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, i, factor, k, k_step, source, j, j_step, j_row, rows = args
+        read_factor = _lane_reader(context, builder, kinds[2], factor)
+        read_source = _lane_reader(context, builder, kinds[5], source)
+        factors = [read_factor(k, u, k_step) for u in range(STEPS)]
+        with cgutils.for_range(builder, rows) as loop:
+            address = builder.add(i, builder.mul(loop.index, ir.Constant(i.type, LANES)))
+            pointer = vector(context, builder, kinds[0], target, address, LANES)
+            place = builder.add(j, builder.mul(loop.index, j_row))
+            total = builder.load(pointer, align=8)
+            for u in range(STEPS):
+                product = builder.fmul(factors[u], read_source(place, u, j_step), flags=("contract",))
+                total = builder.fadd(total, product, flags=("contract",))
+            builder.store(total, pointer, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def add_changes(typingctx, target, i, position, p, share, source, j, j_step):
+    """For u < STEPS: target[i + u LANES ...] = P + share * v, then P += v.
+
+    P is position[p ...] and v the change source[j + u j_step ...].
+    """
+    place = types.uint64
+    signature = types.void(target, place, position, place, types.float64, source, place, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, i, position, p, share, source, j, j_step = args
+        read = _lane_reader(context, builder, kinds[5], source)
+        pointer = vector(context, builder, kinds[2], position, p, LANES)
+        total = builder.load(pointer, align=8)
+        factor = spread_number(builder, share, LANES)
+        for u in range(STEPS):
+            change = read(j, u, j_step)
+            address = builder.add(i, ir.Constant(i.type, u * LANES))
+            part = builder.fadd(total, builder.fmul(factor, change, flags=("contract",)), flags=("contract",))
+            builder.store(part, vector(context, builder, kinds[0], target, address, LANES), align=8)
+            total = builder.fadd(total, change)
+        builder.store(total, pointer, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def add_products(typingctx, target, i, total, q, factor, k, source, j):
+    """For u < STEPS: T += factor[k + u LANES ...] * source[j + u LANES ...], then target[i + u LANES ...] = T.
+
+    T is total[q ...].
+    """
+    place = types.uint64
+    signature = types.void(target, place, total, place, factor, place, source, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, i, total, q, factor, k, source, j = args
+        read_factor = _lane_reader(context, builder, kinds[4], factor)
+        read_source = _lane_reader(context, builder, kinds[6], source)
+        stride = ir.Constant(i.type, LANES)
+        pointer = vector(context, builder, kinds[2], total, q, LANES)
+        sums = builder.load(pointer, align=8)
+        for u in range(STEPS):
+            product = builder.fmul(read_factor(k, u, stride), read_source(j, u, stride), flags=("contract",))
+            sums = builder.fadd(sums, product, flags=("contract",))
+            address = builder.add(i, ir.Constant(i.type, u * LANES))
+            builder.store(sums, vector(context, builder, kinds[0], target, address, LANES), align=8)
+        builder.store(sums, pointer, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def add_pair(typingctx, target, i, level, q, middle, m, first, a, a_step, second, b, b_step):
+    """What level three needs of a word of two letters during each of STEPS steps, and the word itself after them.
+
+    With changes v = first[a + u a_step ...], w = second[b + u b_step ...] and M = middle[m + u LANES ...], which is the
+    first letter's position plus v / 2: target[i + u LANES ...] = T + (M / 2 - v / 12) w, then T += M w, where T is
+    level[q ...].
+    """
+    place = types.uint64
+    signature = types.void(
+        target, place, level, place, middle, place, first, place, place, second, place, place
+    )  # fmt: skip
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, i, level, q, middle, m, first, a, a_step, second, b, b_step = args
+        read_middle = _lane_reader(context, builder, kinds[4], middle)
+        read_first = _lane_reader(context, builder, kinds[6], first)
+        read_second = _lane_reader(context, builder, kinds[9], second)
+        stride = ir.Constant(i.type, LANES)
+        pointer = vector(context, builder, kinds[2], level, q, LANES)
+        total = builder.load(pointer, align=8)
+        for u in range(STEPS):
+            half_way, change = read_middle(m, u, stride), read_second(b, u, b_step)
+            part = builder.fmul(read_first(a, u, a_step), _lanes_of(-1.0 / 12.0), flags=("contract",))
+            part = builder.fadd(builder.fmul(half_way, _lanes_of(0.5), flags=("contract",)), part, flags=("contract",))
+            during = builder.fadd(total, builder.fmul(part, change, flags=("contract",)), flags=("contract",))
+            address = builder.add(i, ir.Constant(i.type, u * LANES))
+            builder.store(during, vector(context, builder, kinds[0], target, address, LANES), align=8)
+            total = builder.fadd(total, builder.fmul(half_way, change, flags=("contract",)), flags=("contract",))
+        builder.store(total, pointer, align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _transposed(builder, a, b, c, d):
+    """Four vectors of four numbers as the rows of a matrix, turned into its columns."""
+
+    def mixed(left, right, lanes):
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), QUAD), [ir.IntType(32)(lane) for lane in lanes])
+        return builder.shuffle_vector(left, right, mask)
+
+    low_ab, high_ab = mixed(a, b, (0, 4, 2, 6)), mixed(a, b, (1, 5, 3, 7))
+    low_cd, high_cd = mixed(c, d, (0, 4, 2, 6)), mixed(c, d, (1, 5, 3, 7))
+    return (
+        mixed(low_ab, low_cd, (0, 1, 4, 5)),
+        mixed(high_ab, high_cd, (0, 1, 4, 5)),
+        mixed(low_ab, low_cd, (2, 3, 6, 7)),
+        mixed(high_ab, high_cd, (2, 3, 6, 7)),
+    )
+
+
+@instruction
+def load_changes(typingctx, target, i, source, a, b, c, d, lag):
+    """target[i + r LANES + l] = source[p + r] - source[p + r - lag], for l, p in enumerate((a, b, c, d)), r < 4.
+
+    Four neighbouring changes of each of four lanes. `source` may be of single precision, changes are of double.
+    """
+    place = types.uint64
+    signature = types.void(target, place, source, place, place, place, place, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, i, source, *places, lag = args
+
+        single = kinds[2].dtype == types.float32
+
+        def read(position):
+            # Numbers of either precision begin anywhere.
+            numbers = builder.load(vector(context, builder, kinds[2], source, position, QUAD), align=4 if single else 8)
+            return builder.fpext(numbers, QUAD_TYPE) if single else numbers
+
+        changes = [builder.fsub(read(place), read(builder.sub(place, lag))) for place in places]
+        for r, row in enumerate(_transposed(builder, *changes)):
+            position = builder.add(i, ir.Constant(i.type, r * LANES))
+            builder.store(row, vector(context, builder, kinds[0], target, position, QUAD), align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def store_rows(typingctx, target, a, b, c, d, source, i, stride):
+    """target[p + r] = source[i + r stride + l], for l, p in enumerate((a, b, c, d)), r < 4, the first lane at last.
+
+    The way back from `load_changes`, rounded to the precision of `target`.
+    """
+    place = types.uint64
+    signature = types.void(target, place, place, place, place, source, place, place)
+
+    def codegen(context, builder, signature, args):
+        kinds = signature.args
+        target, *places, source, i, stride = args
+        single = kinds[0].dtype == types.float32
+        columns = []
+        for _ in range(QUAD):
+            columns.append(builder.load(vector(context, builder, kinds[5], source, i, QUAD), align=8))
+            i = builder.add(i, stride)
+        for place, row in reversed(list(zip(places, _transposed(builder, *columns), strict=True))):
+            numbers = builder.fptrunc(row, ir.VectorType(ir.FloatType(), QUAD)) if single else row
+            builder.store(numbers, vector(context, builder, kinds[0], target, place, QUAD), align=4 if single else 8)
+        return context.get_dummy_value()
+
+    return signature, codegen
