@@ -10,7 +10,7 @@ import scipy.linalg
 
 from logcde import Acting, Associative, Basis, Chunked, Euler, Exponential, Fastest, Sequential
 from logcde.errors import ModelError
-from logcde.flows import BlockDiagonal, Dense, Diagonal, DiagonalLowRank, LinearDynamics, Sparse, WalshHadamard
+from logcde.flows import BlockDiagonal, Dense, Diagonal, DiagonalLowRank, LinearDynamics, Sparse, WalshHadamard, linear
 
 KEY = jax.random.key(0)
 BASIS = Basis.of_width(3, 3)
@@ -96,6 +96,19 @@ def test_padding_moves_nothing_whatever_it_holds(scan):
     states = dynamics.unroll(_start(FIELDS[0]), rubbish, jnp.asarray(3))
     np.testing.assert_array_equal(states[3:], np.broadcast_to(states[2], (2, 12)))
     np.testing.assert_allclose(states[:3], dynamics.unroll(_start(FIELDS[0]), steps, jnp.asarray(5))[:3], rtol=1e-12)
+
+
+def test_long_series_go_in_portions(monkeypatch):
+    field, steps = FIELDS[0], _steps(FIELDS[0])
+
+    def loss(field):
+        return jnp.sum(jnp.square(LinearDynamics(field).unroll(_start(field), steps, jnp.asarray(5))))
+
+    expected = jax.value_and_grad(loss)(field)
+    monkeypatch.setattr(linear, "MATRICES", 2 * 12 * 4)
+    found = jax.value_and_grad(loss)(field)
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
 @pytest.mark.parametrize("field", [FIELDS[0], FIELDS[2], FIELDS[4]], ids=_name)

@@ -4,6 +4,8 @@ The matrix of an interval is sum_c L^c A^c over the coordinates c of its log-sig
 of the vector field; its flow is exact for linear CDEs up to what the truncated log-signature leaves out.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -14,6 +16,9 @@ from logcde.flows.comparison import AbstractOpenField
 from logcde.flows.dynamics import AbstractDynamics, Carry
 from logcde.flows.fields import AbstractLinearField
 from logcde.flows.scan import AbstractFlow, Acting, Euler, Exponential, Fastest, FlowScan, states_of
+
+MATRICES = 2**20
+"""Entries of the matrices of one series that may be in memory at a time."""
 
 
 class LinearDynamics(AbstractDynamics):
@@ -57,9 +62,21 @@ class LinearDynamics(AbstractDynamics):
         if isinstance(self.field, AbstractOpenField) and isinstance(self.flow, Euler):
             return _applied(self.field, hidden, steps)
         generators = self.field.generators()
-        matrices = jnp.tensordot(steps[:, : len(generators)], generators, axes=1)
-        states = states_of(matrices, hidden.reshape(generators.shape[-2:]), self.flow, self.scan)
-        return states.reshape(len(steps), -1)
+        steps = steps[:, : len(generators)]
+
+        def extend(state: Array, steps: Array) -> tuple[Array, Array]:
+            states = states_of(jnp.tensordot(steps, generators, axes=1), state, self.flow, self.scan)
+            return states[-1], states
+
+        start = hidden.reshape(generators.shape[-2:])
+        most = max(1, MATRICES // math.prod(generators.shape[1:]))
+        if len(steps) <= most:
+            return extend(start, steps)[1].reshape(len(steps), -1)
+        # In portions, and again in the backward pass, so that never more than one of them is in memory.
+        portions = -(-len(steps) // most)
+        padded = jnp.pad(steps, ((0, portions * most - len(steps)), (0, 0))).reshape(portions, most, -1)
+        states = jax.lax.scan(jax.checkpoint(extend), start, padded)[1]
+        return states.reshape(portions * most, -1)[: len(steps)]
 
     def start(self, hidden: Float[Array, "hidden"]) -> Carry:
         """The state."""

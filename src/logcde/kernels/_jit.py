@@ -16,6 +16,7 @@ index = nb.uint64
 
 
 OPTIONS: dict[str, Any] = {"cache": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
+RELAXED: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz", "reassoc"}}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,7 +31,7 @@ def quick(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def relaxed(function: Callable[..., Any]) -> Callable[..., Any]:
     """As `kernel`, with sums in any order, so that they can be taken several at a time."""
-    return nb.njit(nogil=True, **{**OPTIONS, "fastmath": {"contract", "nsz", "reassoc"}})(function)
+    return nb.njit(nogil=True, **RELAXED)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

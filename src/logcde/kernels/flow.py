@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from logcde.kernels._jit import index, inlined, kernel
 from logcde.kernels._blocks import WIDE, add_outer, add_rows, affine, copy_rows, descend, largest_norm
+from logcde.kernels._jit import index, inlined, kernel
 
 MOST = 65_536
 """Parts that an exponential may be divided into. A larger matrix has no meaningful one, and gives NaN."""
