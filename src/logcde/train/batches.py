@@ -28,7 +28,7 @@ def bucket_edges(lengths: Int[np.ndarray, "series"], batch: int, most: int) -> t
     """
     ordered = np.sort(lengths)
     edges = [int(ordered[-1])]
-    while len(edges) < most:
+    while len(edges) < most and edges[0]:
         shorter = ordered[ordered <= edges[0] // 2]
         if len(shorter) < batch:
             break

@@ -44,7 +44,7 @@ class Checkpoints:
             raise CheckpointError(f"keep={self.keep} would leave no checkpoint. Keep at least one; two are safer.")
 
     def save(self, content: bytes, step: int) -> None:
-        """Write one, then remove those that are too old."""
+        """Write one, then remove those that are too old and what killed runs left half written."""
         folder = Path(self.folder)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"step-{step:012d}.safetensors"
@@ -59,7 +59,7 @@ class Checkpoints:
             os.fsync(directory)  # the new name, too
         finally:
             os.close(directory)
-        for old in self.found()[self.keep :]:
+        for old in (*self.found()[self.keep :], *folder.glob("step-*.temporary")):
             old.unlink()
 
     def found(self) -> list[Path]:

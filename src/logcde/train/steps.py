@@ -48,7 +48,8 @@ class Task(eqx.Module):
 
     def begin(self, parameters: Parameters) -> State:
         """Before the first step."""
-        optimiser = jax.tree.map(jnp.asarray, self.optimiser.init(parameters))
+        with jax.numpy_dtype_promotion("standard"):
+            optimiser = jax.tree.map(jnp.asarray, self.optimiser.init(parameters))
         return State(parameters, optimiser, jnp.zeros((), jnp.int32))
 
     def optimise(self, state: State, gradient: Parameters, loss: Float[Array, ""]) -> tuple[Parameters, PyTree[Any]]:
