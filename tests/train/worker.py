@@ -23,7 +23,7 @@ OPTIMISER = optax.adam(1e-2)
 
 
 def train(checkpoints=None, callbacks=(), batch=6):
-    """What all of them do: with noise, so that keys matter, in batches that devices do not divide, some of them short."""
+    """What all of them do: with noise, so that keys matter, in batches that devices do not divide, some short."""
     from tests.train import tasks
 
     import logcde as lc

@@ -10,9 +10,10 @@ import logging
 import os
 import zlib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import msgspec
 import numpy as np
 import safetensors
@@ -23,7 +24,6 @@ from logcde.errors import CheckpointError
 from logcde.train.records import Journal
 
 FORMAT = 1
-Tree = TypeVar("Tree", bound=PyTree)
 log = logging.getLogger(__name__)
 
 
@@ -54,11 +54,12 @@ class Checkpoints:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-        directory = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(directory)  # the new name, too
-        finally:
-            os.close(directory)
+        if os.name == "posix":  # elsewhere a folder cannot be opened
+            directory = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(directory)  # the new name, too
+            finally:
+                os.close(directory)
         for old in (*self.found()[self.keep :], *folder.glob("step-*.temporary")):
             old.unlink()
 
@@ -101,7 +102,7 @@ def encode(arrays: PyTree, journal: Journal, fingerprint: dict[str, str]) -> byt
     return safetensors.numpy.save(named, {"logcde": msgspec.json.encode(header).decode()})
 
 
-def decode(content: bytes, like: Tree, fingerprint: dict[str, str]) -> tuple[Tree, Journal]:
+def decode(content: bytes, like: PyTree, fingerprint: dict[str, str]) -> tuple[Any, Journal]:
     """Back again, into a tree like the given one, if it is of the same run."""
     named, header = _read(content)
     differing = [
@@ -140,15 +141,15 @@ def _named(tree: PyTree) -> list[tuple[str, Any]]:
 
 def _plain(leaf: Any) -> np.ndarray:
     """An array of a type that the format has; others as bytes."""
-    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
     array = np.array(leaf, order="C")
     return array if array.dtype.kind in "fiub" else np.frombuffer(array.tobytes(), np.uint8)
 
 
 def _as(stored: np.ndarray, leaf: Any) -> Any:
-    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(stored, impl=jax.random.key_impl(leaf))
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.asarray(stored), impl=jax.random.key_impl(leaf))
     if stored.dtype != leaf.dtype:
         stored = np.frombuffer(stored.tobytes(), leaf.dtype)
     return stored.reshape(leaf.shape)

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Num
 
@@ -14,7 +15,8 @@ from logcde.models import AbstractModel, Inputs
 
 Data: TypeAlias = LogSignatures | Inputs
 Targets: TypeAlias = Array | np.ndarray | Sequence
-Validation: TypeAlias = float | int | np.ndarray | Sequence[int] | tuple[Data, Targets] | None
+Validation: TypeAlias = float | int | np.ndarray | Sequence
+"""A fraction, positions or a mask, or a pair of data and targets."""
 
 
 class Examples(eqx.Module):
@@ -43,10 +45,9 @@ class Examples(eqx.Module):
 def examples_of(model: AbstractModel, data: Data, targets: Targets, static: Any = None) -> Examples:
     """What `fit` was given, in the dtype of the model and in the form that its predictions have.
 
-    >>> import jax.numpy as jnp
     >>> from logcde import Basis, LogSLiCE
     >>> basis = Basis.of_width(2, 1)
-    >>> model = LogSLiCE(basis, hidden=4, outputs=1, key=jax.random.key(0))
+    >>> model = LogSLiCE(basis, hidden=4, block=1, outputs=1, key=jax.random.key(0))
     >>> logsigs = LogSignatures(np.ones((2, 3, 2)), np.array([3, 2]), basis)
     >>> examples_of(model, logsigs, [0.5, 1.0]).targets.shape
     (2, 1)
@@ -69,13 +70,13 @@ def examples_of(model: AbstractModel, data: Data, targets: Targets, static: Any 
 
 def dtype_of(model: AbstractModel) -> np.dtype:
     """The dtype of a model's numbers."""
-    dtypes = {np.finfo(leaf.dtype).dtype for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)}
+    dtypes = {jnp.finfo(leaf.dtype).dtype for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)}
     if not dtypes:
         raise TrainingError("The model has no parameters to train.")
     return np.result_type(*dtypes)
 
 
-def split(examples: Examples, validation: float | np.ndarray | Sequence[int], rng: np.random.Generator) -> np.ndarray:
+def split(examples: Examples, validation: Validation, rng: np.random.Generator) -> np.ndarray:
     """The positions of series that are held out: a fraction of them, drawn at random, or those that are given."""
     count = len(examples)
     if isinstance(validation, float | int):

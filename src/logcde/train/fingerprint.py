@@ -17,7 +17,7 @@ def fingerprint_of(task: Task, state: State, data: PyTree, options: dict[str, ob
     shapes = jax.tree.map(lambda leaf: (leaf.shape, str(leaf.dtype)), parameters)
     checksum = 0
     for leaf in jax.tree.leaves(data):
-        checksum = zlib.crc32(np.ascontiguousarray(leaf), checksum)
+        checksum = zlib.crc32(np.asarray(leaf).tobytes(), checksum)
     return {
         "model": _digest(f"{jax.tree.structure(parameters)} {shapes} {jax.tree.leaves(task.rest)}"),
         "optimiser": _digest(str(update)),

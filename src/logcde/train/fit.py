@@ -23,7 +23,7 @@ from logcde.train.fingerprint import fingerprint_of
 from logcde.train.loop import Run
 from logcde.train.losses import AbstractMeasure
 from logcde.train.pace import Duration, Epochs
-from logcde.train.parallel import leads, mesh_of, place, whole
+from logcde.train.parallel import Devices, leads, mesh_of, place, whole
 from logcde.train.progress import ProgressBar
 from logcde.train.records import Result
 from logcde.train.steps import Task
@@ -37,7 +37,7 @@ def fit(
     loss: AbstractMeasure = losses.mse,
     metrics: Sequence[AbstractMeasure] = (),
     static: Any = None,
-    validation: Validation = 0.15,
+    validation: Validation | None = 0.15,
     optimiser: optax.GradientTransformation = optax.adam(1e-3),
     clip: float | None = 1.0,
     penalty: float = 0.0,
@@ -50,7 +50,7 @@ def fit(
     checkpoints: Checkpoints | None = None,
     callbacks: Sequence[AbstractCallback] = (),
     progress: bool = True,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Devices | None = None,
     key: PRNGKeyArray,
 ) -> Result:
     """Train a model, and keep the one that does best on series that it was not trained on.
@@ -81,7 +81,7 @@ def fit(
     >>> basis = Basis.of_width(2, 2)
     >>> values = np.random.default_rng(0).normal(size=(64, 5, 3))
     >>> logsigs = LogSignatures(values, np.full(64, 5), basis)
-    >>> model = LogSLiCE(basis, hidden=8, outputs=1, key=jax.random.key(0))
+    >>> model = LogSLiCE(basis, hidden=8, block=1, outputs=1, key=jax.random.key(0))
     >>> result = fit(model, logsigs, values.sum(axis=(1, 2)), duration=Epochs(3), key=jax.random.key(1))
     >>> [round(look.epoch) for look in result.history], result.summary.validation_series
     ([1, 2, 3], 10)
@@ -98,12 +98,13 @@ def fit(
     parameters, rest = eqx.partition(model, eqx.is_inexact_array)
 
     mesh = mesh_of(devices)
-    task = Task(rest, loss, optax.with_extra_args_support(optimiser), clip, penalty, mesh)
+    task = Task(rest, loss, optimiser, clip, penalty, mesh)
     state = task.begin(parameters)
     parts = buckets_of(training, batch, buckets)
     plan = Plan(tuple(map(len, parts)), batch, whole(batch, mesh), (*seed, 1))
-    evaluator = validating and Evaluator.of(rest, (loss, *metrics), validating, batch, buckets, mesh)
-    options = {
+    measures = (loss, *metrics)
+    evaluator = None if validating is None else Evaluator.of(rest, measures, validating, batch, buckets, mesh)
+    decisive = {
         "loss": loss,
         "metrics": tuple(metrics),
         "clip": clip,
@@ -126,7 +127,7 @@ def fit(
         every=every.steps(plan.per_epoch),
         patience=patience,
         checkpoints=checkpoints,
-        fingerprint=fingerprint_of(task, state, (training, validating), options),
+        fingerprint={} if checkpoints is None else fingerprint_of(task, state, (training, validating), decisive),
         callbacks=(*callbacks, *((ProgressBar(),) if progress else ())) if leads() else (),
     )
     moment, summary = run(state)
@@ -143,13 +144,13 @@ def score(
     *,
     static: Any = None,
     batch: int = 32,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Devices | None = None,
 ) -> float:
     """A loss or metric over all of these series, for example those of a test set.
 
     >>> from logcde import Basis, LogSLiCE
     >>> basis = Basis.of_width(2, 1)
-    >>> model = LogSLiCE(basis, hidden=4, outputs=3, key=jax.random.key(0))
+    >>> model = LogSLiCE(basis, hidden=4, block=1, outputs=3, key=jax.random.key(0))
     >>> logsigs = LogSignatures(np.ones((5, 2, 2)), np.full(5, 2), basis)
     >>> 0 <= score(model, logsigs, [0, 1, 2, 0, 1], losses.accuracy) <= 1
     True
@@ -162,7 +163,7 @@ def score(
 
 
 def _divided(
-    model: AbstractModel, examples: Examples, validation: Validation, seed: tuple[int, ...]
+    model: AbstractModel, examples: Examples, validation: Validation | None, seed: tuple[int, ...]
 ) -> tuple[Examples, Examples | None, np.ndarray | None]:
     """What to train on, what to validate on, and which series these were."""
     if validation is None or (isinstance(validation, float | int) and validation == 0):

@@ -22,7 +22,7 @@ from logcde.train.losses import AbstractMeasure
 from logcde.train.pace import Pace
 from logcde.train.parallel import AXIS, agree, leads, place, share
 from logcde.train.records import Journal, Summary
-from logcde.train.steps import Parameters, State, Steps, Task, run
+from logcde.train.steps import Call, Parameters, State, Task, run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,14 +57,14 @@ class Run:
         moment = self._begun(state)
         for callback in self.callbacks:
             callback.on_start(moment.journal.step, self.steps)
-        summary = None
         try:
             with interruptible() as interrupt:
                 moment = self._train(moment, interrupt)
-            summary = self._summary(moment)
-        finally:
-            for callback in self.callbacks:
-                callback.on_end(summary)
+        except BaseException:
+            self._ended(None)
+            raise
+        summary = self._summary(moment)
+        self._ended(summary)
         return moment, summary
 
     def model(self, parameters: Parameters) -> AbstractModel:
@@ -91,6 +91,10 @@ class Run:
                     saved = time.monotonic()
         return moment
 
+    def _ended(self, summary: Summary | None) -> None:
+        for callback in self.callbacks:
+            callback.on_end(summary)
+
     def _over(self, journal: Journal) -> bool:
         return journal.step >= self.steps or self._stopped(journal)
 
@@ -101,7 +105,7 @@ class Run:
         """After so many more steps."""
         mesh, journal = self.task.mesh, moment.journal
         bucket, rows = self.plan.steps(journal.step, count)
-        several = Steps(
+        call = Call(
             self.buckets,
             place(mesh, bucket),
             place(mesh, rows, None, AXIS),
@@ -109,7 +113,7 @@ class Run:
             self.key,
         )
         start = time.perf_counter()
-        state, losses, done = run((self.task, several), moment.state)
+        state, losses, done = run((self.task, call), moment.state)
         losses, good = np.asarray(losses), int(done)
         seconds = time.perf_counter() - start
         moment = Moment(state, moment.best, journal.after(losses[:good].tolist(), seconds))

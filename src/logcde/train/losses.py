@@ -12,6 +12,7 @@ from typing import TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Num
 
 from logcde.errors import TrainingError
@@ -145,8 +146,8 @@ binary_accuracy = BinaryAccuracy()
 def totals(
     measure: AbstractMeasure,
     predictions: Float[Array, "series *interval output"],
-    targets: Num[Array, "series ..."],
-    lengths: Int[Array, "series"],
+    targets: Num[Array | np.ndarray, "series ..."],
+    lengths: Int[Array | np.ndarray, "series"],
     counted: Bool[Array, "series"],
 ) -> Share:
     """The sums of values and of weights over the series that are counted, and over their own intervals.
@@ -161,7 +162,7 @@ def totals(
     if predictions.ndim == 3:
         each = jax.vmap(each)
         valid = counted[:, None] & (jnp.arange(predictions.shape[1], dtype=lengths.dtype) < lengths[:, None])
-    value, weight = each(predictions, targets)
+    value, weight = each(predictions, jnp.asarray(targets))
     return jnp.sum(jnp.where(valid, value, 0)), jnp.sum(jnp.where(valid, weight, 0))
 
 

@@ -5,19 +5,21 @@ see differently, the clock and the keyboard, they agree on before each call.
 """
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
 AXIS = "batch"
-Tree = TypeVar("Tree", bound=PyTree)
+Devices: TypeAlias = Sequence[Any]
+"""Some of `jax.devices()`."""
 
 
-def mesh_of(devices: Sequence[jax.Device] | None) -> Mesh:
+def mesh_of(devices: Devices | None) -> Mesh:
     """These devices, or all that JAX has, in one row."""
     return Mesh(np.asarray(jax.devices() if devices is None else list(devices)), (AXIS,))
 
@@ -27,14 +29,14 @@ def whole(batch: int, mesh: Mesh) -> int:
     return -(-batch // mesh.size) * mesh.size
 
 
-def place(mesh: Mesh, tree: Tree, *axes: str | None) -> Tree:
+def place(mesh: Mesh, tree: PyTree, *axes: str | None) -> Any:
     """A tree of host arrays on all devices of a mesh: a copy on each, or cut along the named axis."""
     sharding = NamedSharding(mesh, PartitionSpec(*axes))
     if jax.process_count() == 1:
         return jax.device_put(tree, sharding, may_alias=False)  # what is given away stays intact here
 
     def put(leaf: np.ndarray | jax.Array) -> jax.Array:
-        if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jax.random.wrap_key_data(put(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
         array = np.asarray(leaf)
         return jax.make_array_from_callback(array.shape, sharding, lambda part: array[part])

@@ -37,7 +37,7 @@ class Task(eqx.Module):
 
     rest: Parameters
     loss: AbstractMeasure
-    optimiser: optax.GradientTransformationExtraArgs = eqx.field(static=True)
+    optimiser: optax.GradientTransformation = eqx.field(static=True)
     clip: float | None = eqx.field(static=True)
     penalty: float = eqx.field(static=True)
     mesh: Mesh = eqx.field(static=True)
@@ -57,7 +57,8 @@ class Task(eqx.Module):
         with jax.numpy_dtype_promotion("standard"):  # which Optax relies on
             if self.clip is not None:
                 gradient, _ = optax.clip_by_global_norm(self.clip).update(gradient, optax.EmptyState())
-            updates, optimiser = self.optimiser.update(gradient, state.optimiser, state.parameters, value=loss)
+            update = optax.with_extra_args_support(self.optimiser).update
+            updates, optimiser = update(gradient, state.optimiser, state.parameters, value=loss)
             return optax.apply_updates(state.parameters, updates), optimiser
 
     def loss_and_gradient(
@@ -95,34 +96,36 @@ class Task(eqx.Module):
 
 
 Outcome: TypeAlias = tuple[State, Float[Array, "longest"], Int[Array, ""]]
+Carry: TypeAlias = tuple[Int[Array, ""], Bool[Array, ""], State, Float[Array, "longest"]]
+"""Steps that are done, whether all was finite, the state, and the losses so far."""
 
 
-class Steps(NamedTuple):
+class Call(NamedTuple):
     """What a call of `run` is about: the data, the rows of each step, how many steps, and the key of the run."""
 
     buckets: tuple[Examples, ...]
     bucket: Int[Array, "longest"]
     rows: Int[Array, "longest row"]
-    count: Int[Array, ""]
+    number: Int[Array, ""]
     key: PRNGKeyArray
 
 
 @eqx.filter_jit(donate="all-except-first")
-def run(fixed: tuple[Task, Steps], state: State) -> Outcome:
-    """The state after `count` steps, or before the first that is not finite; losses; how many steps were good."""
-    task, steps = fixed
+def run(fixed: tuple[Task, Call], state: State) -> Outcome:
+    """The state after so many steps, or before the first that is not finite; losses; how many steps were good."""
+    task, call = fixed
     on_each = jax.shard_map(
-        lambda state, *steps: _run(task, Steps(*steps), state),
+        lambda state, *call: _run(task, Call(*call), state),
         mesh=task.mesh,
         in_specs=(P(), P(), P(), P(None, AXIS), P(), P()),
         out_specs=P(),
         check_vma=False,
     )
-    return on_each(state, *steps)
+    return on_each(state, *call)
 
 
-def _run(task: Task, steps: Steps, state: State) -> Outcome:
-    width = steps.rows.shape[1]
+def _run(task: Task, call: Call, state: State) -> Outcome:
+    width = call.rows.shape[1]
     places = jax.lax.axis_index(AXIS) * width + jnp.arange(width, dtype=jnp.int32)
 
     def learn_from(bucket: Examples) -> Callable[..., tuple[Share, Parameters]]:
@@ -133,28 +136,22 @@ def _run(task: Task, steps: Steps, state: State) -> Outcome:
 
         return learn
 
-    branches = [learn_from(bucket) for bucket in steps.buckets]
+    branches = [learn_from(bucket) for bucket in call.buckets]
 
-    def go_on(carry: tuple[Int[Array, ""], Bool[Array, ""], State, Array]) -> Bool[Array, ""]:
+    def go_on(carry: Carry) -> Bool[Array, ""]:
         done, finite, _, _ = carry
-        return finite & (done < steps.count)
+        return finite & (done < call.number)
 
-    def step(
-        carry: tuple[Int[Array, ""], Bool[Array, ""], State, Array],
-    ) -> tuple[Int[Array, ""], Bool[Array, ""], State, Array]:
+    def step(carry: Carry) -> Carry:
         done, _, state, losses = carry
-        key = jax.random.fold_in(steps.key, state.step)
-        operands = (state.parameters, steps.rows[done], key)
-        if len(branches) == 1:
-            local = branches[0](*operands)
-        else:
-            local = jax.lax.switch(steps.bucket[done], branches, *operands)
+        key = jax.random.fold_in(call.key, state.step)
+        local = jax.lax.switch(call.bucket[done], branches, state.parameters, call.rows[done], key)
         share, gradient = jax.lax.psum(local, AXIS)
         state, loss, finite = task.update(state, share, gradient)
         return done + finite.astype(done.dtype), finite, state, losses.at[done].set(loss.astype(losses.dtype))
 
-    losses = jnp.zeros(len(steps.bucket), jax.tree.leaves(state.parameters)[0].real.dtype)
-    begin = (jnp.zeros((), steps.count.dtype), jnp.asarray(True), state, losses)
+    losses = jnp.zeros(len(call.bucket), jax.tree.leaves(state.parameters)[0].real.dtype)
+    begin = (jnp.zeros((), call.number.dtype), jnp.asarray(True), state, losses)
     done, _, state, losses = jax.lax.while_loop(go_on, step, begin)
     return state, losses, done
 
