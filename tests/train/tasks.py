@@ -6,12 +6,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 import logcde as lc
 from logcde.models import AbstractModel
 
 BASIS = lc.Basis.of_width(2, 2)
 COUNT = 40
+HELD_OUT = np.arange(0, COUNT, 7)
+OPTIMISER = optax.adam(1e-2)
 
 
 def lengths(seed: int = 0) -> np.ndarray:

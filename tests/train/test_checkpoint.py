@@ -17,8 +17,7 @@ from logcde.train.checkpoint import decode, encode
 from logcde.train.records import Journal
 
 KEY = jax.random.key(5)
-OPTIMISER = optax.adam(1e-2)
-OPTIONS = {"batch": 8, "optimiser": OPTIMISER, "every": lc.Steps(5), "key": KEY}
+OPTIONS = {"batch": 8, "optimiser": tasks.OPTIMISER, "every": lc.Steps(5), "key": KEY, "validation": tasks.HELD_OUT}
 
 
 def train(folder=None, steps=15, **options):
@@ -26,6 +25,14 @@ def train(folder=None, steps=15, **options):
     asked = {**OPTIONS, "duration": lc.Steps(steps), "checkpoints": kept, **options}
     targets = asked.pop("targets", tasks.ends())
     return lc.fit(tasks.model(), tasks.logsigs(), targets, **asked)
+
+
+@pytest.fixture
+def ctrl_c():
+    """Sends what Ctrl-C sends, to a process that takes it as a plain one does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
 
 
 class Watch(lc.AbstractCallback):
@@ -69,15 +76,14 @@ def test_killed_twice_and_resumed_to_the_same_bits(tmp_path):
     assert not list(folder.glob("*.temporary"))
 
 
-def test_interrupted_and_resumed_to_the_same_bits(tmp_path):
-    ctrl_c = Watch(7, lambda: os.kill(os.getpid(), signal.SIGINT))
-    before = signal.getsignal(signal.SIGINT)
+def test_interrupted_and_resumed_to_the_same_bits(tmp_path, ctrl_c):
+    stopped = Watch(7, ctrl_c)
     with pytest.raises(TrainingInterrupted, match="interrupted after step .* call fit with the same arguments") as info:
-        train(tmp_path, callbacks=[ctrl_c])
-    assert signal.getsignal(signal.SIGINT) is before
+        train(tmp_path, callbacks=[stopped])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     step = info.value.step
-    assert step == ctrl_c.reached < 15
-    assert ctrl_c.summary is None
+    assert step == stopped.reached < 15
+    assert stopped.summary is None
     assert tasks.same(info.value.model, train(steps=step).last)
     resumed, whole = train(tmp_path, callbacks=[watch := Watch()]), train()
     assert watch.resumed == step
@@ -86,9 +92,9 @@ def test_interrupted_and_resumed_to_the_same_bits(tmp_path):
     assert losses(whole) == losses(resumed)
 
 
-def test_without_checkpoints_an_interruption_says_so():
+def test_without_checkpoints_an_interruption_says_so(ctrl_c):
     with pytest.raises(TrainingInterrupted, match="give checkpoints="):
-        train(callbacks=[Watch(8, lambda: os.kill(os.getpid(), signal.SIGINT))])
+        train(callbacks=[Watch(8, ctrl_c)])
 
 
 def test_a_finished_run_is_not_repeated_and_can_be_made_longer(tmp_path):

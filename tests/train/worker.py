@@ -13,13 +13,10 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_platforms", "cpu")
-
-OPTIMISER = optax.adam(1e-2)
 
 
 def train(checkpoints=None, callbacks=(), batch=6):
@@ -29,7 +26,7 @@ def train(checkpoints=None, callbacks=(), batch=6):
     import logcde as lc
 
     data = (tasks.logsigs(), tasks.running())
-    options = {"duration": lc.Steps(20), "every": lc.Steps(6), "batch": batch, "optimiser": OPTIMISER}
+    options = {"duration": lc.Steps(20), "every": lc.Steps(6), "batch": batch, "optimiser": tasks.OPTIMISER}
     model = tasks.model(each=True, noise=0.1)
     return lc.fit(
         model, *data, key=jax.random.key(3), checkpoints=checkpoints, callbacks=callbacks, penalty=0.01, **options
