@@ -157,7 +157,8 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, caplog):
     assert "checksum is wrong" in caplog.text
     assert newest.name in caplog.text
     assert tasks.same(whole.model, resumed.model)
-    for path in tmp_path.iterdir():
+    assert newest.with_suffix(".damaged").read_bytes() == content
+    for path in tmp_path.glob("*.safetensors"):
         path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CheckpointError, match="No checkpoint can be read. .*truncated.* Remove the folder"):
         train(tmp_path)

@@ -68,21 +68,22 @@ class Checkpoints:
         return sorted(Path(self.folder).glob("step-*.safetensors"), reverse=True)
 
     def newest(self) -> bytes | None:
-        """The newest one that is whole, None if there are none at all."""
-        faults = []
+        """The newest one that is whole, None if there are none at all. Damaged ones before it get another name."""
+        damaged = {}
         for path in self.found():
             content = path.read_bytes()
             try:
                 _read(content)
             except CheckpointError as fault:
-                faults.append(f"{path}: {fault}")
-                log.warning("Skipping the checkpoint %s: %s", path, fault)
-            else:
-                return content
-        if faults:
-            raise CheckpointError(
-                "No checkpoint can be read. " + " ".join(faults) + " Remove the folder to train from the start."
-            )
+                damaged[path] = fault
+                continue
+            for other, fault in damaged.items():
+                log.warning("Going on from %s, since %s cannot be read: %s", path.name, other, fault)
+                other.replace(other.with_suffix(".damaged"))
+            return content
+        if damaged:
+            faults = " ".join(f"{path}: {fault}" for path, fault in damaged.items())
+            raise CheckpointError(f"No checkpoint can be read. {faults} Remove the folder to train from the start.")
         return None
 
 
