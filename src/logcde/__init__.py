@@ -39,6 +39,14 @@ from logcde.models import Terminal as Terminal
 from logcde.models import UnitIncrements as UnitIncrements
 from logcde.models import Unscaled as Unscaled
 from logcde.models import predict_all as predict_all
+from logcde.train import AbstractCallback as AbstractCallback
+from logcde.train import Checkpoints as Checkpoints
+from logcde.train import Epochs as Epochs
+from logcde.train import JsonLog as JsonLog
+from logcde.train import Steps as Steps
+from logcde.train import fit as fit
+from logcde.train import losses as losses
+from logcde.train import score as score
 from logcde.paths import RealisedPath as RealisedPath
 from logcde.paths import realise as realise
 from logcde.paths import decode as decode

@@ -1,5 +1,7 @@
 """Errors that a person can act on: what was found, where, and what to do about it."""
 
+from typing import Any
+
 
 class LogcdeError(ValueError):
     """Base class of every error that this library raises about its input."""
@@ -23,3 +25,29 @@ class EmbeddingError(LogcdeError):
 
 class ModelError(LogcdeError):
     """Options of a model that do not fit each other, or input that does not fit a model."""
+
+
+class TrainingError(LogcdeError):
+    """Data or options that cannot be trained with."""
+
+
+class CheckpointError(TrainingError):
+    """A checkpoint that cannot be read, or that belongs to another training run."""
+
+
+class NonFiniteError(TrainingError):
+    """Training met a number that is not finite. `step` is when, `model` the last one before it."""
+
+    def __init__(self, message: str, model: Any, step: int) -> None:
+        super().__init__(message)
+        self.model = model
+        self.step = step
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Training was stopped by hand. `model` is the one after `step` steps."""
+
+    def __init__(self, message: str, model: Any, step: int) -> None:
+        super().__init__(message)
+        self.model = model
+        self.step = step

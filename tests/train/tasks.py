@@ -1,0 +1,92 @@
+"""Small things to learn, of one shape for all tests, so that little has to be compiled."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+import logcde as lc
+from logcde.models import AbstractModel
+
+BASIS = lc.Basis.of_width(2, 2)
+COUNT = 40
+HELD_OUT = np.arange(0, COUNT, 7)
+OPTIMISER = optax.adam(1e-2)
+
+
+def lengths(seed: int = 0) -> np.ndarray:
+    """Short and long series: two buckets in batches of 8."""
+    return np.where(np.arange(COUNT) % 2, 3, 8) - np.random.default_rng(seed).integers(0, 2, COUNT)
+
+
+def logsigs(seed: int = 0) -> lc.LogSignatures:
+    many = lengths(seed)
+    values = np.random.default_rng(seed).normal(size=(COUNT, 8, BASIS.dimension))
+    return lc.LogSignatures(values * (np.arange(8) < many[:, None])[..., None], many, BASIS)
+
+
+def ends(seed: int = 0) -> np.ndarray:
+    """Where the two letters end: (series, 2)."""
+    return logsigs(seed).values[..., :2].sum(axis=1)
+
+
+def running(seed: int = 0) -> np.ndarray:
+    """Where the two letters are after each interval: (series, interval, 2)."""
+    return logsigs(seed).values[..., :2].cumsum(axis=1)
+
+
+class Toy(AbstractModel):
+    """Affine in sums of log-signatures, with noise in training if asked for: quick to compile."""
+
+    weight: jax.Array
+    bias: jax.Array
+    scaling: lc.Unscaled | lc.UnitIncrements
+    each: bool = eqx.field(static=True)
+    noise: float = eqx.field(static=True)
+    source: None = eqx.field(default=None, static=True)
+
+    def __call__(self, inputs, *, key=None):
+        valid = jnp.arange(len(inputs.steps), dtype=inputs.length.dtype) < inputs.length
+        states = jnp.cumsum(jnp.where(valid[:, None], self.scaling(inputs.steps, BASIS), 0), axis=0)
+        if inputs.ends is not None:
+            states = states[inputs.ends]
+        if key is not None and self.noise:
+            states = states + self.noise * jax.random.normal(key, states.shape[1:], states.dtype)
+        if not self.each:
+            states = states[inputs.outputs - 1]
+        states = jnp.concatenate(
+            [states, jnp.broadcast_to(inputs.static, (*states.shape[:-1], inputs.static.size))], -1
+        )
+        return states @ self.weight + self.bias
+
+    def penalty(self):
+        return jnp.linalg.norm(self.weight)
+
+    def fitted_to(self, inputs, source):
+        return dataclasses.replace(self, scaling=self.scaling.fit(inputs.steps, BASIS))
+
+
+def model(
+    each: bool = False,
+    outputs: int = 2,
+    static: int = 0,
+    noise: float = 0.0,
+    dtype=jnp.float64,
+    seed: int = 0,
+    scaling: lc.Unscaled | lc.UnitIncrements = lc.Unscaled(),
+) -> Toy:
+    weight, bias = jax.random.normal(jax.random.key(seed), (2, BASIS.dimension + static, outputs), dtype)
+    return Toy(weight, bias[0], scaling, each, noise)
+
+
+def arrays(tree: object) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype")]
+
+
+def same(left: object, right: object) -> bool:
+    """Equal bit for bit."""
+    pairs = zip(arrays(left), arrays(right), strict=True)
+    return all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in pairs)

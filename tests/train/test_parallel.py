@@ -1,0 +1,41 @@
+"""Several devices and several processes give what one device gives, to rounding."""
+
+import socket
+
+import numpy as np
+import pytest
+from tests.train import worker
+from tests.train.processes import finish, start
+
+
+@pytest.fixture(scope="module")
+def alone():
+    result = worker.train()
+    numbers = [np.asarray(result.last.weight), np.asarray(result.last.bias)]
+    return numbers, np.array([[look.loss, look.validation["mse"]] for look in result.history])
+
+
+def check(path, alone):
+    numbers, losses = alone
+    stored = np.load(path)
+    np.testing.assert_allclose(stored["losses"], losses, rtol=1e-10)
+    for k, number in enumerate(numbers):
+        np.testing.assert_allclose(stored[f"arr_{k}"], number, rtol=1e-9)
+
+
+def test_four_devices(tmp_path, alone):
+    code, errors = finish(start("devices", tmp_path / "out.npz", 4))
+    assert code == 0, errors
+    check(tmp_path / "out.npz", alone)
+
+
+def test_two_processes(tmp_path, alone):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes = [start("process", tmp_path / f"out{number}.npz", port, number) for number in range(2)]
+    for process in processes:
+        code, errors = finish(process)
+        assert code == 0, errors
+    for number in range(2):
+        check(tmp_path / f"out{number}.npz", alone)

@@ -1,0 +1,90 @@
+"""A training run in a process of its own, which may be killed, or have several devices, or be one of several.
+
+worker.py killed FOLDER STEP SAVES      killed after STEP steps, or in the middle of saving for the SAVES-th time
+worker.py devices OUT COUNT             on COUNT virtual devices
+worker.py process OUT PORT NUMBER       as one of two processes
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_platforms", "cpu")
+
+
+def train(checkpoints=None, callbacks=(), batch=6):
+    """What all of them do: with noise, so that keys matter, in batches that devices do not divide, some short."""
+    from tests.train import tasks
+
+    import logcde as lc
+
+    data = (tasks.logsigs(), tasks.running())
+    options = {"duration": lc.Steps(20), "every": lc.Steps(6), "batch": batch, "optimiser": tasks.OPTIMISER}
+    model = tasks.model(each=True, noise=0.1)
+    return lc.fit(
+        model, *data, key=jax.random.key(3), checkpoints=checkpoints, callbacks=callbacks, penalty=0.01, **options
+    )
+
+
+def killed(folder, step, saves):
+    import logcde as lc
+
+    class Killer(lc.AbstractCallback):
+        def on_start(self, step, steps): ...
+
+        def on_steps(self, now, loss):
+            if now >= int(step):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        def on_evaluation(self, evaluation, model): ...
+
+        def on_end(self, summary): ...
+
+    synced = []
+    fsync = os.fsync
+
+    def counting(file):
+        synced.append(file)
+        if len(synced) == 2 * int(saves) - 1:  # a file and its folder each time: the file is written, not yet renamed
+            os.kill(os.getpid(), signal.SIGKILL)
+        fsync(file)
+
+    os.fsync = counting
+    train(lc.Checkpoints(folder, seconds=0.0), [Killer()])
+
+
+def write(out, result):
+    numbers = [np.asarray(leaf) for leaf in jax.tree.leaves(result.last)]
+    losses = [[look.loss, look.validation["mse"]] for look in result.history]
+    np.savez(out, *numbers, losses=np.array(losses))
+
+
+def devices(out, count):
+    jax.config.update("jax_num_cpu_devices", int(count))
+    assert len(jax.devices()) == int(count)
+    write(out, train())
+
+
+def process(out, port, number):
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(f"127.0.0.1:{port}", 2, int(number))
+    assert jax.process_count() == 2
+    import logcde as lc
+
+    folder = Path(out).parent / "checkpoints"  # of both, though only the first one writes
+    result = train(lc.Checkpoints(folder, seconds=0.0))
+    again = train(lc.Checkpoints(folder, seconds=0.0))  # has nothing left to do
+    assert jnp.array_equal(result.last.weight, again.last.weight)
+    write(out, result)
+    jax.distributed.shutdown()
+
+
+if __name__ == "__main__":
+    {"killed": killed, "devices": devices, "process": process}[sys.argv[1]](*sys.argv[2:])
