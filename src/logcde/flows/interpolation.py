@@ -2,9 +2,9 @@
 
 Every channel has knots of its own: between two observations of a channel its path does not know of those of others.
 Before a channel's first observation its path is constant, at the first value where the interpolation looks ahead and at
-zero where it does not; after the last it is constant, and a channel that is never observed is zero. Sums are in double
-precision and nothing is padded, so that stamps keep their digits and ragged series need nothing compiled for each
-length; on full, regular data the numbers are those of Diffrax.
+zero where it does not; after the last it is constant, and a channel that is never observed is zero. The numbers are
+those that Diffrax has for each channel alone. Its functions are not used, because they compile anew for each length,
+give NaN for a channel that is never observed, and bend a channel's cubic where another channel is observed.
 """
 
 import dataclasses
