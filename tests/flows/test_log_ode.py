@@ -118,5 +118,7 @@ def test_what_does_not_fit_is_refused():
         LogODE(field, Basis.of_width(3, 2))
     with pytest.raises(ModelError, match="0 steps"):
         LogODE(field, Basis.of_width(2, 2), steps=0)
+    with pytest.raises(ModelError, match="ImplicitEuler"):
+        LogODE(field, Basis.of_width(2, 2), diffrax.ImplicitEuler())
     with pytest.raises(ModelError, match="width 0"):
         NeuralField(2, 4, 0, (SiLU(), Tanh()), key=jax.random.key(0))

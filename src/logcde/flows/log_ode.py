@@ -15,13 +15,13 @@ from logcde.errors import ModelError
 from logcde.flows.dynamics import AbstractDynamics, Carry
 from logcde.flows.lie_brackets import drift, words_of
 from logcde.flows.neural import AbstractVectorField
-from logcde.flows.solving import check_steps, integrate, over_interval
+from logcde.flows.solving import check_solver, integrate, over_interval
 
 
 class LogODE(AbstractDynamics):
     """A vector field for each letter of `basis`, moved along log-signatures of its depth.
 
-    Every interval is solved with `steps` steps of `solver`, any one of Diffrax; explicit Runge-Kutta methods, such as
+    Every interval is solved with `steps` steps of `solver`, any explicit one of Diffrax; Runge-Kutta methods, such as
     `Heun()` or `Tsit5()`, are the fast ones.
 
     >>> import jax
@@ -38,7 +38,7 @@ class LogODE(AbstractDynamics):
     steps: int = eqx.field(static=True, default=1)
 
     def __check_init__(self) -> None:
-        check_steps(self.steps)
+        check_solver(self.solver, self.steps)
         if self.field.letters != self.basis.width:
             raise ModelError(
                 f"The vector field has {self.field.letters} letters, but {self.basis!r} has {self.basis.width}. "

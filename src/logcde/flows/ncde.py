@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 from logcde.errors import ModelError
 from logcde.flows.dynamics import AbstractDynamics, Carry
 from logcde.flows.neural import AbstractVectorField
-from logcde.flows.solving import check_steps, integrate, over_interval
+from logcde.flows.solving import check_solver, integrate, over_interval
 
 
 class ControlODE(AbstractDynamics):
@@ -32,7 +32,7 @@ class ControlODE(AbstractDynamics):
     steps: int = eqx.field(static=True, default=1)
 
     def __check_init__(self) -> None:
-        check_steps(self.steps)
+        check_solver(self.solver, self.steps)
 
     @property
     def hidden(self) -> int:

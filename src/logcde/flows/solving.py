@@ -4,6 +4,7 @@ One interval is one turn of a loop, so nothing has to be looked up by time, and 
 alone and does the rest again: on a CPU that is faster than to write it all to memory, and to read it back.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -17,8 +18,8 @@ from logcde.errors import ModelError
 Rows: TypeAlias = PyTree[Any]
 """What drives an interval, or with a leading axis every one of them."""
 
-Drift: TypeAlias = Callable[[Float[Array, ""], Float[Array, "hidden"], Rows], Float[Array, "hidden"]]
-"""From time within the interval, 0 to 1, and state and row to the derivative of the state."""
+Drift: TypeAlias = Callable[[Any, Any, Any], Float[Array, "hidden"]]
+"""From time within the interval, 0 to 1, state and row to the derivative of the state."""
 
 
 def integrate(
@@ -43,31 +44,30 @@ def over_interval(
 ) -> Float[Array, "hidden"]:
     """The state at the end of one interval."""
     term = diffrax.ODETerm(drift)
-    size = 1 / steps
+    tableau = solver.tableau if isinstance(solver, diffrax.AbstractERK) else None
+    zero, size = jnp.zeros((), hidden.dtype), 1 / steps
 
+    @functools.partial(jax.checkpoint, prevent_cse=False)
     def forward(carry: PyTree[Any], number: Float[Array, ""]) -> tuple[PyTree[Any], None]:
         state, kept = carry
-        start, stop = number * size, (number + 1) * size
-        if isinstance(solver, diffrax.AbstractERK):
-            state = _explicit(solver.tableau, drift, start, size, state, row)
-        else:
-            state, _, _, kept, _ = solver.step(term, start, stop, state, row, kept, False)
+        if isinstance(tableau, diffrax.ButcherTableau):
+            return (_explicit(tableau, drift, number * size, size, state, row), kept), None
+        state, _, _, kept, _ = solver.step(term, number * size, (number + 1) * size, state, row, kept, False)
         return (state, kept), None
 
-    one_step = jax.checkpoint(forward, prevent_cse=False)
-    zero = jnp.zeros((), hidden.dtype)
-    kept = None
-    if not isinstance(solver, diffrax.AbstractERK):
-        kept = solver.init(term, zero, zero + size, hidden, row)
+    kept = None if isinstance(tableau, diffrax.ButcherTableau) else solver.init(term, zero, zero + size, hidden, row)
     if steps == 1:
-        (state, _), _ = one_step((hidden, kept), zero)
-    else:
-        (state, _), _ = jax.lax.scan(one_step, (hidden, kept), jnp.arange(steps, dtype=hidden.dtype))
-    return state
+        return forward((hidden, kept), zero)[0][0]
+    return jax.lax.scan(forward, (hidden, kept), jnp.arange(steps, dtype=hidden.dtype))[0][0]
 
 
-def check_steps(steps: int) -> None:
-    """Refuse a number of steps that is none."""
+def check_solver(solver: diffrax.AbstractSolver, steps: int) -> None:
+    """Refuse a solver that could fail on the way, and a number of steps that is none."""
+    if isinstance(solver, diffrax.AbstractImplicitSolver):
+        raise ModelError(
+            f"{type(solver).__name__} is an implicit solver, whose steps may fail. Take an explicit one, such as "
+            "diffrax.Heun() or diffrax.Tsit5(), with more steps if need be."
+        )
     if steps < 1:
         raise ModelError(f"The solver would take {steps} steps over an interval. It needs a whole number, 1 or more.")
 
