@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from logcde import Basis
+from logcde import Acting, Basis
 from logcde.errors import ModelError
 from logcde.flows import Block, BlockDiagonal, LinearDynamics, Stack
 
@@ -15,7 +15,16 @@ BASIS = Basis.of_width(2, 2)
 
 def stack(layers=3, around=Block(), dtype=jnp.float64):
     field = BlockDiagonal(BASIS, 4, 2, scale=0.5, dtype=dtype, key=jax.random.key(0))
-    return Stack(LinearDynamics(field), layers, 2, around=around, scale=1.0, dtype=dtype, key=jax.random.key(1))
+    return Stack(
+        LinearDynamics(field, scan=Acting()),
+        layers,
+        2,
+        around=around,
+        scan=Acting(),
+        scale=1.0,
+        dtype=dtype,
+        key=jax.random.key(1),
+    )
 
 
 def driving(dtype=jnp.float64):

@@ -1,6 +1,6 @@
 """Controls: paths through observed values that drive an NCDE, one row of numbers for each of their pieces.
 
-`HermiteControl` is that of the paper's NCDE (`eq:ncde`), `LinearControl` and `RectilinearControl` are its usual
+`HermiteControl` is that of the NCDE in the paper's experiments, `LinearControl` and `RectilinearControl` are its usual
 alternatives. Pieces end at observations and at query points, so that there can be a prediction at any time. Linear and
 Hermite paths look ahead: between two observations of a channel they depend on the later one, before the first they have
 its value already, and at a query point they know an observation that is stamped there. Only the rectilinear path is
@@ -30,7 +30,7 @@ class Controls(eqx.Module):
     and `queries` how many of these there are.
     """
 
-    values: Float[Array | np.ndarray, "series piece row"]
+    values: Float[Array | np.ndarray, "series piece entry"]
     lengths: Int[Array | np.ndarray, "series"]
     basis: Basis = eqx.field(static=True)
     opening: Opening
@@ -87,7 +87,7 @@ class AbstractControl(eqx.Module):
     @abc.abstractmethod
     def pieces(
         self, streams: Streams, points: Points, begins: np.ndarray, first: np.ndarray, last: np.ndarray
-    ) -> tuple[Float[np.ndarray, "piece row"], Int[np.ndarray, "piece"]]:
+    ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
         """The rows of all pieces in order, and an increasing key for each.
 
         `begins` are the points where a stretch of time begins, `first` and `last` those where each series does and
@@ -112,7 +112,7 @@ class HermiteControl(AbstractControl):
 
     def pieces(
         self, streams: Streams, points: Points, begins: np.ndarray, first: np.ndarray, last: np.ndarray
-    ) -> tuple[Float[np.ndarray, "piece row"], Int[np.ndarray, "piece"]]:
+    ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
         """One for each stretch: three coefficients for each letter."""
         curves = stretches_of(streams, points, begins).hermite()
         clock = np.pad(self._clock(points, begins)[:, None], ((0, 0), (0, 2), (0, 0)))
@@ -134,7 +134,7 @@ class LinearControl(AbstractControl):
 
     def pieces(
         self, streams: Streams, points: Points, begins: np.ndarray, first: np.ndarray, last: np.ndarray
-    ) -> tuple[Float[np.ndarray, "piece row"], Int[np.ndarray, "piece"]]:
+    ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
         """One for each stretch: the increment of each letter."""
         lines = stretches_of(streams, points, begins).linear()
         return np.concatenate([lines, self._clock(points, begins)], axis=1), 2 * begins + 1
@@ -158,7 +158,7 @@ class RectilinearControl(AbstractControl):
 
     def pieces(
         self, streams: Streams, points: Points, begins: np.ndarray, first: np.ndarray, last: np.ndarray
-    ) -> tuple[Float[np.ndarray, "piece row"], Int[np.ndarray, "piece"]]:
+    ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
         """One for each stretch, in which time goes on, and one for each event."""
         place, series = points.of_events, owners(streams.offsets)
         final = (place == last[series]) & (streams.times == streams.horizon[series])

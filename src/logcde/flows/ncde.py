@@ -1,4 +1,4 @@
-"""Controlled differential equations along the pieces of a path: dh = f(h) dX (`eq:ncde` of the paper).
+"""Controlled differential equations along the pieces of a path: dh = f(h) dX, the NCDE of the paper's experiments.
 
 The path's derivative over a piece is a polynomial, see `Controls`. A row of plain numbers is a straight piece: so with
 one field for each coordinate of a log-signature the same dynamics are those of a neural RDE, without Lie structure.
