@@ -8,6 +8,8 @@
 | `channel`  | discretely observed channels                                  |
 | `letter`   | coordinates of the driving path (values, counts, continuous)  |
 | `interval` | query intervals                                               |
+| `piece`    | pieces of a control between observations and query points     |
+| `query`    | query points that have a prediction                           |
 | `lie`      | coordinates in a Lyndon basis                                 |
 | `knot`     | knots of continuous channels                                  |
 | `hidden`   | entries of a hidden state                                     |

@@ -1,13 +1,18 @@
 """From log-signatures to predictions."""
 
+from logcde.models.deep import DeepLogSLiCE as DeepLogSLiCE
 from logcde.models.initial import FirstValues as FirstValues
 from logcde.models.initial import Learnt as Learnt
+from logcde.models.initial import RawFirstValues as RawFirstValues
 from logcde.models.initial import StartValues as StartValues
 from logcde.models.inputs import Inputs as Inputs
 from logcde.models.linear import LogSLiCE as LogSLiCE
 from logcde.models.model import CDE as CDE
 from logcde.models.model import AbstractModel as AbstractModel
 from logcde.models.model import predict_all as predict_all
+from logcde.models.nonlinear import NCDE as NCDE
+from logcde.models.nonlinear import NRDE as NRDE
+from logcde.models.nonlinear import LogNCDE as LogNCDE
 from logcde.models.readout import EachInterval as EachInterval
 from logcde.models.readout import Mean as Mean
 from logcde.models.readout import Terminal as Terminal

@@ -1,8 +1,8 @@
 """Where the hidden state starts (`app:sinusoid` in the paper: "input-dependent initialisation").
 
-Only `FirstValues` looks ahead: a channel's first value may be observed after the first query point, and then early
-predictions know of something that has not happened yet. The base-point increment carries that value in any case, in
-time, so that a model with `Learnt` or `StartValues` loses nothing by waiting for it.
+Only `FirstValues` and `RawFirstValues` look ahead: a channel's first value may be observed after the first query point,
+and then early predictions know of something that has not happened yet. The base-point increment carries that value in
+any case, in time, so that a model with `Learnt` or `StartValues` loses nothing by waiting for it.
 """
 
 import abc
@@ -56,6 +56,20 @@ class FirstValues(AbstractLook):
     def __call__(self, opening: Opening) -> Float[Array, "look"]:
         """Zero for a channel that is never observed."""
         return jnp.tanh(opening.first)
+
+
+class RawFirstValues(AbstractLook):
+    """Each channel's first value as it is, as in earlier NCDEs. It looks ahead: not for online use."""
+
+    causal: bool = eqx.field(default=False, init=False, static=True)
+
+    def size(self, channels: int) -> int:
+        """One for each channel."""
+        return channels
+
+    def __call__(self, opening: Opening) -> Float[Array, "look"]:
+        """Zero for a channel that is never observed."""
+        return jnp.asarray(opening.first)
 
 
 class StartValues(AbstractLook):

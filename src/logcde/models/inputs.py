@@ -8,6 +8,7 @@ from jaxtyping import Array, DTypeLike, Float, Int
 
 from logcde.embedding import LogSignatures, Opening
 from logcde.errors import ModelError
+from logcde.flows.controls import Controls
 
 
 class Inputs(eqx.Module):
@@ -39,11 +40,11 @@ class Inputs(eqx.Module):
 
     @staticmethod
     def of(
-        logsigs: LogSignatures,
+        logsigs: LogSignatures | Controls,
         static: Float[Array | np.ndarray, "series static"] | None = None,
         dtype: DTypeLike = np.float32,
     ) -> "Inputs":
-        """Log-signatures, and features that do not change over time, as arrays of one dtype.
+        """Log-signatures or controls, and features that do not change over time, as arrays of one dtype.
 
         >>> from logcde import Basis
         >>> logsigs = LogSignatures(np.ones((2, 3, 3)), np.array([3, 2]), Basis(("pulse", "time"), 2))
@@ -63,4 +64,6 @@ class Inputs(eqx.Module):
             jnp.asarray(logsigs.lengths, np.int32),
             Opening(jnp.asarray(opening.first, dtype), jnp.asarray(opening.seen), jnp.asarray(opening.at_start)),
             jnp.zeros((count, 0), dtype) if static is None else jnp.asarray(static, dtype),
+            jnp.asarray(logsigs.ends, np.int32) if isinstance(logsigs, Controls) else None,
+            jnp.asarray(logsigs.queries, np.int32) if isinstance(logsigs, Controls) else None,
         )

@@ -1,0 +1,85 @@
+"""Stacks of linear CDEs: the same numbers one interval at a time, and what their blocks do."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from logcde import Acting, Basis
+from logcde.errors import ModelError
+from logcde.flows import Block, BlockDiagonal, LinearDynamics, Stack
+
+BASIS = Basis.of_width(2, 2)
+
+
+def stack(layers=3, around=Block(), dtype=jnp.float64):
+    field = BlockDiagonal(BASIS, 4, 2, scale=0.5, dtype=dtype, key=jax.random.key(0))
+    return Stack(
+        LinearDynamics(field, scan=Acting()),
+        layers,
+        2,
+        around=around,
+        scan=Acting(),
+        scale=1.0,
+        dtype=dtype,
+        key=jax.random.key(1),
+    )
+
+
+def driving(dtype=jnp.float64):
+    return jnp.asarray(np.random.default_rng(0).normal(size=(6, 3)) * 0.5, dtype)
+
+
+@pytest.mark.parametrize("around", [Block(), Block(residual=False, glu=False, norm=False)])
+def test_one_interval_at_a_time_gives_the_same_states(around):
+    dynamics, steps, start = stack(around=around), driving(), jnp.arange(1.0, 5.0)
+    states = dynamics.unroll(start, steps, jnp.asarray(4))
+    carry, advance = dynamics.start(start), eqx.filter_jit(dynamics.advance)
+    for interval in range(4):
+        carry = advance(carry, steps[interval])
+        np.testing.assert_allclose(dynamics.state(carry), states[interval], rtol=1e-10)
+    np.testing.assert_allclose(states[4:], np.broadcast_to(states[3], (2, 4)), rtol=1e-12)
+
+
+def test_upper_layers_are_driven_by_the_output_below():
+    """Two bare layers by hand: the flow of A^0 + sum_j y^j A^j, with y the state of the first."""
+    dynamics = stack(2, Block(residual=False, glu=False, norm=False))
+    steps, start = driving(), jnp.arange(1.0, 5.0)
+    below = dynamics.first.unroll(start, steps, jnp.asarray(6))
+    letters = dynamics.upper[0].field.as_matrices()
+    state = dynamics.begin[0]
+    for out in below:
+        state = jax.scipy.linalg.expm(letters[0] + jnp.tensordot(out, letters[1:], 1)) @ state
+    np.testing.assert_allclose(dynamics.unroll(start, steps, jnp.asarray(6))[-1], state, rtol=1e-9)
+
+
+def test_the_future_does_not_change_the_past():
+    dynamics, steps, start = stack(), driving(), jnp.ones(4)
+    states = dynamics.unroll(start, steps, jnp.asarray(6))
+    other = dynamics.unroll(start, steps.at[3:].multiply(-2.0), jnp.asarray(6))
+    np.testing.assert_allclose(states[:3], other[:3], rtol=1e-12)
+    assert np.all(np.abs(states[3] - other[3]) > 1e-6)
+
+
+def test_one_bare_layer_is_what_it_stands_on():
+    dynamics, steps, start = stack(1, Block(glu=False, norm=False)), driving(), jnp.ones(4)
+    length = jnp.asarray(6)
+    np.testing.assert_array_equal(dynamics.unroll(start, steps, length), dynamics.first.unroll(start, steps, length))
+
+
+def test_every_parameter_has_a_finite_gradient_in_single_precision():
+    dynamics, steps = stack(dtype=jnp.float32), driving(jnp.float32)
+
+    def loss(dynamics):
+        return jnp.sum(dynamics.unroll(jnp.ones(4, jnp.float32), steps, jnp.asarray(5))[:, 0]) + dynamics.penalty()
+
+    for leaf in jax.tree.leaves(jax.jit(jax.grad(loss))(dynamics)):
+        assert leaf.dtype == jnp.float32
+        assert np.all(np.isfinite(leaf))
+        assert np.any(leaf != 0)
+
+
+def test_no_layers_are_refused():
+    with pytest.raises(ModelError, match="0 layers"):
+        stack(0)

@@ -1,0 +1,116 @@
+"""Non-linear and deep models as wholes: any observations in, predictions and finite gradients out."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import logcde as lc
+from logcde.streams import Keep
+
+KEY = jax.random.key(0)
+PARTITION = lc.Partition.at([0.0, 0.7, 2.5, 6.0])
+
+
+def streams():
+    """Asynchronous and ragged: a full series, a sparse one, a single event, none; one channel is never observed."""
+    nan = np.nan
+    times = [[0.0, 1.0, 1.5, 4.0], [0.5, 2.0, 3.0], [2.0], []]
+    values = [
+        [[1.0, 2.0, nan], [3.0, -1.0, nan], [2.0, 0.5, nan], [5.0, 1.0, nan]],
+        [[1.0, nan, nan], [nan, 4.0, nan], [2.0, nan, nan]],
+        [[nan, 7.0, nan]],
+        np.zeros((0, 3)),
+    ]
+    return lc.Streams.from_arrays(times, values, channels=["a", "b", "silent"], horizon=6.0, empty=Keep())
+
+
+def log_models(basis, **options):
+    return {
+        "log-ncde": lc.LogNCDE(basis, 4, 2, width=5, layers=2, scale=1.0, steps=2, key=KEY, **options),
+        "nrde": lc.NRDE(basis, 4, 2, width=5, layers=2, key=KEY, **options),
+        "deep": lc.DeepLogSLiCE(basis, 4, 2, block=2, layers=2, key=KEY, **options),
+    }
+
+
+def controls(kind):
+    return {"hermite": lc.HermiteControl(), "linear": lc.LinearControl(), "rectilinear": lc.RectilinearControl()}[kind]
+
+
+@pytest.mark.parametrize("name", ["log-ncde", "nrde", "deep"])
+def test_online_equals_offline(name):
+    logsigs = lc.Embedding(depth=2)(streams(), PARTITION)
+    model = log_models(logsigs.basis, readout=lc.EachInterval(), dtype=jnp.float64)[name]
+    inputs = lc.Inputs.of(logsigs, dtype=np.float64)
+    offline = lc.predict_all(model, inputs)
+    advance, predict = eqx.filter_jit(model.advance), eqx.filter_jit(model.predict)
+    for series in range(2):
+        one = inputs[series]
+        kept = model.start(one.opening, one.static)
+        for interval in range(3):
+            kept = advance(kept, one.steps[interval])
+            np.testing.assert_allclose(predict(kept), offline[series, interval], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["log-ncde", "nrde", "deep"])
+def test_gradients_of_log_models_are_finite(name):
+    logsigs = lc.Embedding(depth=2)(streams(), PARTITION)
+    _check_gradients(log_models(logsigs.basis)[name], lc.Inputs.of(logsigs), np.float32)
+
+
+@pytest.mark.parametrize("kind", ["hermite", "rectilinear"])
+def test_gradients_along_controls_are_finite(kind):
+    path = controls(kind)(streams(), PARTITION)
+    model = lc.NCDE(path.basis, 4, 2, width=5, layers=2, dtype=jnp.float64, key=KEY)
+    _check_gradients(model, lc.Inputs.of(path, dtype=np.float64), np.float64)
+
+
+def _check_gradients(model, inputs, dtype):
+    def loss(model):
+        return jnp.sum(jax.vmap(model)(inputs) ** 2) + model.penalty()
+
+    for leaf in jax.tree.leaves(eqx.filter_jit(eqx.filter_grad(loss))(model)):
+        assert leaf.dtype == dtype
+        assert np.all(np.isfinite(leaf))
+
+
+@pytest.mark.parametrize("kind", ["hermite", "linear", "rectilinear"])
+def test_predictions_along_controls_of_ragged_series_equal_those_one_by_one(kind):
+    path = controls(kind)(streams(), PARTITION)
+    model = lc.NCDE(path.basis, 4, 2, width=5, readout=lc.EachInterval(), dtype=jnp.float64, key=KEY)
+    inputs = lc.Inputs.of(path, dtype=np.float64)
+    assert inputs.outputs.tolist() == [3, 3, 3, 3]
+    together = lc.predict_all(model, inputs)
+    assert together.shape == (4, 3, 2)
+    alone = controls(kind)(streams()[1], PARTITION)
+    found = model(lc.Inputs.of(alone, dtype=np.float64)[0])
+    np.testing.assert_allclose(together[1], found, rtol=1e-10)
+    assert np.all(np.isfinite(together))
+
+
+def test_only_the_rectilinear_ncde_is_causal():
+    before = streams()[0]
+    after = lc.Streams.from_arrays(
+        [[0.0, 1.0, 1.5, 2.5]],
+        [[[1.0, 2.0, np.nan], [3.0, -1.0, np.nan], [2.0, 0.5, np.nan], [-9.0, 3.0, 8.0]]],
+        channels=["a", "b", "silent"],
+        horizon=6.0,
+    )
+    for kind, causal in (("rectilinear", True), ("hermite", False), ("linear", False)):
+        control = controls(kind)
+        model = lc.NCDE(
+            control.basis(before.schema), 4, 1, width=5, initial=lc.Learnt(), readout=lc.EachInterval(),
+            dtype=jnp.float64, key=KEY,
+        )  # fmt: skip
+        first, second = (model(lc.Inputs.of(control(one, PARTITION), dtype=np.float64)[0]) for one in (before, after))
+        assert np.allclose(first[1], second[1], rtol=1e-12) == causal
+        assert not np.allclose(first[2], second[2], rtol=1e-12)
+
+
+def test_raw_first_values_enter_the_initial_state():
+    path = lc.HermiteControl()(streams(), PARTITION)
+    model = lc.NCDE(path.basis, 4, 2, key=KEY)
+    inputs = lc.Inputs.of(path)
+    expected = model.initial.weight @ np.array([1.0, 4.0, 0.0], np.float32) + model.initial.bias
+    np.testing.assert_allclose(model.initial(inputs[1].opening, inputs[1].static), expected, rtol=1e-6)
