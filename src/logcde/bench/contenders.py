@@ -49,6 +49,10 @@ class AbstractContender(abc.ABC):
     def canonical(self, answer: Any, windows: Windows | None) -> np.ndarray | None:
         """The answer in coordinates and an order that all contenders share; None if there is nothing to compare."""
 
+    @abc.abstractmethod
+    def memory(self) -> int | None:
+        """Bytes of working memory, where a compiler has counted them."""
+
 
 @dataclass(frozen=True)
 class Direct(AbstractContender):
@@ -57,6 +61,7 @@ class Direct(AbstractContender):
     windowed: ClassVar[bool] = False
     call: Callable[[], Any]
     read: Callable[[Any], np.ndarray | None]
+    needs: Callable[[], int] | None = None
 
     def load(self, windows: Windows | None) -> None:
         """Nothing to bring."""
@@ -68,6 +73,10 @@ class Direct(AbstractContender):
     def canonical(self, answer: Any, windows: Windows | None) -> np.ndarray | None:
         """Read the answer."""
         return self.read(answer)
+
+    def memory(self) -> int | None:
+        """What it says that it needs."""
+        return None if self.needs is None else self.needs()
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,10 @@ class Windowed(AbstractContender):
         """Put the rows back where their windows came from, and read them."""
         assert windows is not None
         return self.read(windows.restore(answer))
+
+    def memory(self) -> int | None:
+        """Not known."""
+        return None
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,18 @@ def duration(seconds: float | None) -> str:
 def case_table(job: JobRecord, case: CaseRecord) -> Table:
     """The contenders of one case that have a time; times are medians over the rounds."""
     table = Table(title=f"{job.name}: {case.label}", title_justify="left")
-    for column in ("", "threads", "run", "quartiles", "windows", f"/ {case.unit}", "ratio", "first call", "differs"):
+    for column in (
+        "",
+        "threads",
+        "run",
+        "quartiles",
+        "windows",
+        f"/ {case.unit}",
+        "ratio",
+        "first call",
+        "memory",
+        "differs",
+    ):
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
     ours = case.ours()
     for row in case.rows:
@@ -55,6 +66,7 @@ def _cells(row: Row, run: Spread, ours: Row | None) -> tuple[str, ...]:
         duration(row.seconds),
         _ratio(row.seconds, ours) if row.role in (Role.PEER, Role.BASELINE) else "",
         duration(row.first_call),
+        "" if row.memory is None else f"{row.memory / 1e6:.3g} MB",
         gap if agrees else f"[red]{gap}[/]",
     )
 

@@ -50,6 +50,7 @@ class Row:
     windows: Spread | None = None
     load: Spread | None = None
     run: Spread | None = None
+    memory: int | None = None
 
     @property
     def seconds(self) -> float | None:

@@ -177,6 +177,7 @@ def _measured(runner: _Runner, cutter: _Cutter) -> Row:
         windows=Spread.of(cutter.seconds[entry.buckets]) if windowed else None,
         load=Spread.of(runner.load) if windowed else None,
         run=Spread.of(runner.run),
+        memory=runner.contender.memory(),
     )
 
 

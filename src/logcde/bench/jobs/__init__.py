@@ -9,6 +9,7 @@ from logcde.bench.jobs.dense import WholePaths as WholePaths
 from logcde.bench.jobs.index import Index as Index
 from logcde.bench.jobs.online import OneByOne as OneByOne
 from logcde.bench.jobs.scaling import Scaling as Scaling
+from logcde.bench.jobs.training import Training as Training
 
 JOBS: dict[str, AbstractJob] = {
     job.name: job
@@ -21,6 +22,7 @@ JOBS: dict[str, AbstractJob] = {
         AsynchronousDeep(),
         Scaling(),
         Index(),
+        Training(),
     )
 }
 """In the order in which they run."""
