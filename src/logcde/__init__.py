@@ -23,6 +23,8 @@ from logcde.embedding import Chunked as Chunked
 from logcde.embedding import Sequential as Sequential
 from logcde.embedding import logsignatures as logsignatures
 from logcde.embedding import pad as pad
+from logcde.artefact import load as load
+from logcde.artefact import register as register
 from logcde.flows import Acting as Acting
 from logcde.flows import Euler as Euler
 from logcde.flows import Exponential as Exponential

@@ -23,3 +23,11 @@ class EmbeddingError(LogcdeError):
 
 class ModelError(LogcdeError):
     """Options of a model that do not fit each other, or input that does not fit a model."""
+
+
+class ArtefactError(LogcdeError):
+    """A saved model that cannot be read, or something that cannot be saved."""
+
+
+class CheckFailed(LogcdeError, AssertionError):
+    """A law that a model breaks."""
