@@ -41,6 +41,8 @@ from logcde.models import Terminal as Terminal
 from logcde.models import UnitIncrements as UnitIncrements
 from logcde.models import Unscaled as Unscaled
 from logcde.models import predict_all as predict_all
+from logcde.online import Predictor as Predictor
+from logcde.online import Predictors as Predictors
 from logcde.paths import RealisedPath as RealisedPath
 from logcde.paths import realise as realise
 from logcde.paths import decode as decode
