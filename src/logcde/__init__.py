@@ -47,3 +47,4 @@ from logcde.paths import RealisedPath as RealisedPath
 from logcde.paths import realise as realise
 from logcde.paths import decode as decode
 from logcde.paths import check_faithful as check_faithful
+from logcde import testing as testing

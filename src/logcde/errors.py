@@ -29,5 +29,5 @@ class ArtefactError(LogcdeError):
     """A saved model that cannot be read, or something that cannot be saved."""
 
 
-class CheckFailed(LogcdeError, AssertionError):
+class CheckFailed(LogcdeError, AssertionError):  # noqa: N818
     """A law that a model breaks."""

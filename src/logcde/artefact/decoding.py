@@ -48,9 +48,9 @@ def decode(document: Document, tensors: Mapping[str, np.ndarray]) -> Any:
         case {"date": str(text)}:
             return datetime.date.fromisoformat(text)
         case {"datetime64": int(count), "unit": str(unit)}:
-            return np.datetime64(count, unit)
+            return np.datetime64(count, unit)  # type: ignore[arg-type]
         case {"timedelta64": int(count), "unit": str(unit)}:
-            return np.timedelta64(count, unit)
+            return np.timedelta64(count, unit)  # type: ignore[arg-type]
         case {"list": list(items)}:
             return [decode(item, tensors) for item in items]
         case {"mapping": dict(items)}:

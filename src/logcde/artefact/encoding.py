@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from logcde.artefact.registry import name_of, name_of_function
@@ -101,7 +102,7 @@ def _object(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Document:
 
 
 def _tensor(value: jax.Array | np.ndarray, path: str, tensors: dict[str, np.ndarray]) -> Document:
-    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.extended):
         raise ArtefactError(f"{path} is an array of {value.dtype}, which cannot be saved.")
     array = np.asarray(value)
     document = {"tensor": path, "dtype": array.dtype.name, "shape": list(array.shape)}

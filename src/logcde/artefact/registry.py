@@ -18,12 +18,12 @@ import jax.numpy as jnp
 
 from logcde.errors import ArtefactError
 
-Named = TypeVar("Named", bound=Callable[..., Any])
+Named = TypeVar("Named")
 HOMES = ("logcde.", "equinox.nn", "diffrax")
 ACTIVATIONS = (
-    "celu elu gelu glu hard_sigmoid hard_swish hard_tanh identity leaky_relu log_sigmoid mish relu relu6 selu sigmoid "
-    "silu soft_sign softmax softplus squareplus"
-).split()
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_swish", "hard_tanh", "identity", "leaky_relu",
+    "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "squareplus",
+)  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {f"jax.nn.{name}": getattr(jax.nn, name) for name in ACTIVATIONS}
 FUNCTIONS |= {"jax.numpy.tanh": jnp.tanh, "jax.numpy.sin": jnp.sin, "jax.lax.tanh": jax.lax.tanh}
 # What `equinox.nn.MLP` does last unless told otherwise; it has no name of its own.
@@ -48,7 +48,9 @@ def register(thing: Named) -> Named:
             f"{thing.__qualname__} is neither an equinox.Module, a dataclass nor an enumeration, so its fields are not "
             "known. Make it one of these."
         )
-    _REGISTERED[f"{thing.__module__}.{thing.__qualname__}"] = thing
+    if not callable(thing):
+        raise ArtefactError(f"{thing!r} is neither a class nor a function.")
+    _REGISTERED[f"{thing.__module__}.{thing.__qualname__}"] = thing  # type: ignore[attr-defined]
     return thing
 
 

@@ -158,7 +158,7 @@ def prefetch(typingctx, array, i):
 
 
 def _dots(broadcast):
-    """An instruction that writes target[t : t + 8] = scale * sum over n < count of matrix[m + n stride : ... + 8] * f_n.
+    """An instruction: target[t : t + 8] = scale * sum over n < count of matrix[m + n stride : ... + 8] * f_n.
 
     f_n is the number factor[f + n], or, unless it is to be `broadcast`, the numbers factor[f + n stride : ... + 8].
     """

@@ -66,6 +66,7 @@ class AbstractBoundaries(abc.ABC):
 class AtMultiples(AbstractBoundaries):
     """Edges at multiples of a step, as `Partition.every` cuts."""
 
+    rule: Every
     changing = ("number", "edge", "quiet")
 
     def __init__(self, rule: Every, clock: Clock) -> None:
@@ -97,6 +98,7 @@ class AtMultiples(AbstractBoundaries):
 class AtEvents(AbstractBoundaries):
     """A new interval begins at events number k, 2 k, ..., as `Partition.every_events` cuts."""
 
+    rule: EveryEvents
     changing = ("count", "edge")
     quiet = -math.inf
 

@@ -75,7 +75,9 @@ class Predictors:
         one = self._series.get(series)
         (self.add(series) if one is None else one).observe(time, values)
 
-    def observe_many(self, series: Sequence[Hashable], times: Numbers, values: Numbers) -> None:
+    def observe_many(
+        self, series: Sequence[Hashable], times: Sequence | np.ndarray, values: Sequence | np.ndarray
+    ) -> None:
         """Take events of many series, in this order."""
         for one, time, row in zip(series, times, values, strict=True):
             self.observe(one, time, row)
@@ -88,7 +90,7 @@ class Predictors:
     def predict(
         self, at: object = None, series: Sequence[Hashable] | None = None
     ) -> Float[np.ndarray, "series output"]:
-        """The predictions of all series, or of these, as if each ended at this time; by default where it is known to."""
+        """The predictions of all series, or of these, as if each ended at this time, by default at its latest."""
         chosen = list(self._series.values()) if series is None else [self[one] for one in series]
         if not chosen:
             raise ModelError("There is no series yet to predict for.")

@@ -58,7 +58,7 @@ class Prefix:
         if closes and (time < self.reached or time in (self.online.start, self.last)):
             raise StreamError(
                 f"The interval that began at {self.online.start} cannot end at {time}: it is known up to "
-                f"{self.reached}, and an event at the end of an interval belongs to the next. Close first, then observe."
+                f"{self.reached}, and an event at its end would belong to the next. Close before observing it."
             )
         if event is not None and (time < self.reached or time == self.last):
             raise StreamError(

@@ -6,14 +6,13 @@ faster way for linear ones.
 
 import abc
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import PyTreeDef
 from jaxtyping import Array, Float, Float64, PyTree
 
 from logcde.embedding import Opening
@@ -99,12 +98,12 @@ class _Functions(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(structure: PyTreeDef, others: tuple[Any, ...]) -> _Functions:
+def _compiled(structure: Hashable, others: tuple[Any, ...]) -> _Functions:
     """Compiled once for all models of one structure. `others` has None where a leaf is an array."""
 
     def whole(arrays: list[Array]) -> CDE:
         rest = iter(arrays)
-        return jax.tree.unflatten(structure, [next(rest) if leaf is None else leaf for leaf in others])
+        return jax.tree.unflatten(cast(Any, structure), [next(rest) if leaf is None else leaf for leaf in others])
 
     def extended(arrays: list[Array], kept: PyTree, steps: Array, length: Array) -> Array:
         model = whole(arrays)
