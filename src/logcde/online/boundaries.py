@@ -66,11 +66,11 @@ class AbstractBoundaries(abc.ABC):
 class AtMultiples(AbstractBoundaries):
     """Edges at multiples of a step, as `Partition.every` cuts."""
 
-    rule: Every
     changing = ("number", "edge", "quiet")
 
     def __init__(self, rule: Every, clock: Clock) -> None:
-        self.rule, self.clock, self.length = rule, clock, rule.length(clock)
+        self.rule = self._every = rule
+        self.clock, self.length = clock, rule.length(clock)
         self.number = 0
         self.move()
 
@@ -81,7 +81,7 @@ class AtMultiples(AbstractBoundaries):
     def move(self, count: int = 1) -> None:
         """The next multiple."""
         self.number += count
-        self.edge = self.quiet = float(self.rule.points(np.array([self.number]), self.clock)[0])
+        self.edge = self.quiet = float(self._every.points(np.array([self.number]), self.clock)[0])
 
     def arrive(self, time: float) -> None:
         """Events change nothing."""
@@ -89,7 +89,7 @@ class AtMultiples(AbstractBoundaries):
     def run(self, time: float, most: int) -> Float64[np.ndarray, "edge"]:
         """As many multiples as there are."""
         stop = min(self._inner(time), self.number + most - 1)
-        return self.rule.points(np.arange(self.number, stop + 1), self.clock)
+        return self._every.points(np.arange(self.number, stop + 1), self.clock)
 
     def _inner(self, time: float) -> int:
         return math.ceil(time / self.length * (1 - 1e-12)) - 1
@@ -98,12 +98,12 @@ class AtMultiples(AbstractBoundaries):
 class AtEvents(AbstractBoundaries):
     """A new interval begins at events number k, 2 k, ..., as `Partition.every_events` cuts."""
 
-    rule: EveryEvents
     changing = ("count", "edge")
     quiet = -math.inf
 
     def __init__(self, rule: EveryEvents) -> None:
         self.rule = rule
+        self._events = rule.events
         self.count = 0
         self.edge = math.inf
 
@@ -117,7 +117,7 @@ class AtEvents(AbstractBoundaries):
 
     def arrive(self, time: float) -> None:
         """Count it."""
-        if self.count and self.count % self.rule.events == 0:
+        if self.count and self.count % self._events == 0:
             self.edge = time
         self.count += 1
 
