@@ -4,6 +4,7 @@ The same two steps as offline, an interval's log-signature and the flow that it 
 (`eq:interval_log_signature_method`); intervals that are over are forgotten, so memory is constant.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,13 @@ class Predictor:
 
     def ahead(self, at: object) -> tuple[Kept, Steps]:
         """What is kept and the log-signature of the open interval, if time had come to `at`."""
-        reached = self._prefix.reached if self._late is None else max(self._prefix.reached, self._late.newest)
-        time = reached if at is None else at if type(at) is float else self._service.time(at)
-        if not self._prefix.reached <= time < float("inf"):
-            raise StreamError(f"The series is known up to {self._prefix.reached} already; asked for {time}.")
+        reached = self._prefix.reached
+        if at is None:
+            time = reached if self._late is None else max(reached, self._late.newest)
+        else:
+            time = at if type(at) is float else self._service.time(at)
+        if not reached <= time < math.inf:
+            raise StreamError(f"The series is known up to {reached} already; asked for {time}.")
         held = [] if self._late is None else self._late.up_to(time)
         if not held and not self._boundaries.passed(time):
             return self._kept, self._prefix.open(time)
