@@ -6,14 +6,6 @@ from jaxtyping import install_import_hook
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Kernels are left out: Numba compiles their plain Python source.
-CHECKED = [
-    "logcde.algebra",
-    "logcde.streams",
-    "logcde.embedding",
-    "logcde.paths",
-    "logcde.flows",
-    "logcde.models",
-    "logcde.train",
-]
-with install_import_hook(CHECKED, "beartype.beartype"):
+CHECKED = ["algebra", "streams", "embedding", "paths", "artefact", "flows", "models", "train", "online", "testing"]
+with install_import_hook([f"logcde.{name}" for name in CHECKED], "beartype.beartype"):
     import logcde  # noqa: F401

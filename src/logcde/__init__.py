@@ -23,6 +23,8 @@ from logcde.embedding import Chunked as Chunked
 from logcde.embedding import Sequential as Sequential
 from logcde.embedding import logsignatures as logsignatures
 from logcde.embedding import pad as pad
+from logcde.artefact import load as load
+from logcde.artefact import register as register
 from logcde.flows import Acting as Acting
 from logcde.flows import Block as Block
 from logcde.flows import Controls as Controls
@@ -57,7 +59,10 @@ from logcde.train import Steps as Steps
 from logcde.train import fit as fit
 from logcde.train import losses as losses
 from logcde.train import score as score
+from logcde.online import Predictor as Predictor
+from logcde.online import Predictors as Predictors
 from logcde.paths import RealisedPath as RealisedPath
 from logcde.paths import realise as realise
 from logcde.paths import decode as decode
 from logcde.paths import check_faithful as check_faithful
+from logcde import testing as testing

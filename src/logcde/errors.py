@@ -51,3 +51,11 @@ class TrainingInterrupted(KeyboardInterrupt):
         super().__init__(message)
         self.model = model
         self.step = step
+
+
+class ArtefactError(LogcdeError):
+    """A saved model that cannot be read, or something that cannot be saved."""
+
+
+class CheckFailed(LogcdeError, AssertionError):  # noqa: N818
+    """A law that a model breaks."""

@@ -87,7 +87,7 @@ class Online:
         was observed it is no event. `terms` are the schema's higher-order terms, `continuous` the values of its
         continuous channels at this stamp, which they reach along a straight line since the last one given.
         """
-        row = values if type(values) is ndarray and values.dtype is FLOAT else self._read(values)
+        row = values if type(values) is ndarray and values.dtype is FLOAT else self.row(values)
         if self._plain and terms is None:  # the usual case, without detours
             answer = kernels.observe_area(self._state, time, row)
         else:
@@ -113,7 +113,7 @@ class Online:
         if not self._plain:
             self.observe(time, values)
             return self.logsig()
-        row = values if type(values) is ndarray and values.dtype is FLOAT else self._read(values)
+        row = values if type(values) is ndarray and values.dtype is FLOAT else self.row(values)
         out = empty(self._dimension)
         answer = step_area(self._state, time, row, out)
         if answer < 0:
@@ -220,7 +220,8 @@ class Online:
     def _lie(self, terms: np.ndarray) -> np.ndarray:
         return terms @ self.coordinates.term_coordinates[:, self._support]
 
-    def _read(self, values: Values) -> np.ndarray:
+    def row(self, values: Values) -> Float64[np.ndarray, "channel"]:
+        """The values of an event, one for each channel, NaN for those not observed."""
         if not isinstance(values, Mapping):
             return np.array(values, np.float64)
         row = self._row.copy()

@@ -2,11 +2,15 @@
 
 import abc
 import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from logcde import artefact
 from logcde.algebra import Basis
 from logcde.embedding import Opening, Source
 from logcde.flows.dynamics import AbstractDynamics, Carry
@@ -35,6 +39,12 @@ class AbstractModel(eqx.Module):
     @abc.abstractmethod
     def fitted_to(self, inputs: Inputs, source: Source | None) -> "AbstractModel":
         """The model before training on these inputs: its scaling fitted, its source noted."""
+
+    def save(
+        self, path: str | os.PathLike, *, summary: Mapping[str, Any] | None = None, overwrite: bool = False
+    ) -> None:
+        """Write the model as a directory, which `logcde.load` reads. `summary`: what to know of its training."""
+        artefact.save(self, path, summary=summary, overwrite=overwrite)
 
 
 class CDE(AbstractModel):

@@ -16,7 +16,7 @@ from jaxtyping import Float64, Int64
 from logcde.errors import PartitionError, StreamError
 from logcde.kernels.events import cut_every
 from logcde.streams.calendar import Calendar, calendar_points
-from logcde.streams.clock import Stamps
+from logcde.streams.clock import Clock, Stamps
 from logcde.streams.columns import AbstractStreams
 from logcde.streams.knots import frozen
 from logcde.streams.places import Places, more
@@ -77,7 +77,7 @@ class Partition(abc.ABC):
         >>> Partition.every(0.5)
         Partition.every(0.5)
         """
-        return _Every(step)
+        return Every(step)
 
     @staticmethod
     def every_events(events: int) -> "Partition":
@@ -88,7 +88,7 @@ class Partition(abc.ABC):
         >>> Partition.every_events(10)
         Partition.every_events(10)
         """
-        return _EveryEvents(events)
+        return EveryEvents(events)
 
     @staticmethod
     def calendar(unit: Calendar) -> "Partition":
@@ -159,31 +159,47 @@ class _At(Partition):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class _Every(Partition):
+class Every(Partition):
+    """`Partition.every`."""
+
     step: int | float | timedelta | np.timedelta64
 
     def cuts(self, streams: AbstractStreams) -> Cuts:
+        """Multiples of the step, then the horizon."""
+        clock = streams.schema.clock
+        whole = self.inner(streams.horizon, clock) + 1
+        offsets = offsets_of(whole + 1)
+        number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], whole + 1)
+        points = self.points(number, clock)
+        points[offsets[1:] - 1] = streams.horizon
+        return Cuts(offsets, points)
+
+    def inner(self, horizon: Float64[np.ndarray, "_"], clock: Clock) -> Int64[np.ndarray, "_"]:
+        """How many cuts there are between 0 and each horizon. A last interval shorter than rounding is none."""
+        return np.ceil(horizon / self.length(clock) * (1 - 1e-12)).astype(np.int64) - 1
+
+    def points(self, number: Int64[np.ndarray, "_"], clock: Clock) -> Float64[np.ndarray, "_"]:
+        """The cuts with these numbers, as times."""
+        return clock.times(Stamps(_multiples(read_stamps(np.asarray(self.step)[None]).array[0], number)))
+
+    def length(self, clock: Clock) -> float:
+        """The step as time."""
         try:
-            stamp = read_stamps(np.asarray(self.step)[None])
-            step = float(streams.schema.clock.times(stamp)[0])
+            step = float(clock.times(read_stamps(np.asarray(self.step)[None]))[0])
         except StreamError as error:
             raise PartitionError(f"The step {self.step!r} does not fit the streams. {error}") from error
         if not (np.isfinite(step) and step > 0):
             raise PartitionError(f"The step of a partition must be positive and finite, but it is {self.step!r}.")
-        # A last interval shorter than rounding is none.
-        whole = np.ceil(streams.horizon / step * (1 - 1e-12)).astype(np.int64)
-        offsets = offsets_of(whole + 1)
-        number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], whole + 1)
-        points = streams.schema.clock.times(Stamps(_multiples(stamp.array[0], number)))
-        points[offsets[1:] - 1] = streams.horizon
-        return Cuts(offsets, points)
+        return step
 
     def __repr__(self) -> str:
         return f"Partition.every({self.step!r})"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class _EveryEvents(Partition):
+class EveryEvents(Partition):
+    """`Partition.every_events`."""
+
     events: int
 
     def __post_init__(self) -> None:
@@ -191,6 +207,7 @@ class _EveryEvents(Partition):
             raise PartitionError(f"An interval needs at least one event, but {self.events} were asked for.")
 
     def cuts(self, streams: AbstractStreams) -> Cuts:
+        """The stamps of events number `events`, 2 `events`, ..., between 0 and the horizon."""
         inner = np.maximum(np.diff(streams.offsets) - 1, 0) // self.events
         some = np.flatnonzero(inner)
         # An event at the horizon cannot begin an interval: it joins the last one.

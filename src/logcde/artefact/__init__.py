@@ -1,0 +1,5 @@
+"""Saved models: one directory with `model.json`, for people, and `model.safetensors`, for numbers. No pickle."""
+
+from logcde.artefact.files import load as load
+from logcde.artefact.files import save as save
+from logcde.artefact.registry import register as register

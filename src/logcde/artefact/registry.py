@@ -1,0 +1,117 @@
+"""Which classes and functions a saved model may name.
+
+A file says "models.CDE" and gets that class, because this library has it: classes of `logcde`, `equinox.nn` and
+`diffrax` that are modules, dataclasses or enumerations and have been imported already, a few functions of JAX, and what
+a user registers. Nothing is ever imported because a file says so.
+"""
+
+import dataclasses
+import enum
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from logcde.errors import ArtefactError
+
+Named = TypeVar("Named")
+HOMES = ("logcde.", "equinox.nn", "diffrax")
+ACTIVATIONS = (
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_swish", "hard_tanh", "identity", "leaky_relu",
+    "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "squareplus",
+)  # fmt: skip
+FUNCTIONS: dict[str, Callable[..., Any]] = {f"jax.nn.{name}": getattr(jax.nn, name) for name in ACTIVATIONS}
+FUNCTIONS |= {"jax.numpy.tanh": jnp.tanh, "jax.numpy.sin": jnp.sin, "jax.lax.tanh": jax.lax.tanh}
+# What `equinox.nn.MLP` does last unless told otherwise; it has no name of its own.
+FUNCTIONS["equinox.nn.identity"] = inspect.signature(eqx.nn.MLP.__init__).parameters["final_activation"].default
+
+_REGISTERED: dict[str, Any] = {}
+
+
+def register(thing: Named) -> Named:
+    """Let models with this class of yours, or with this function, be saved and loaded. Works as a decorator.
+
+    Register it in every process that loads such a model, under the same module and name.
+
+    >>> @register
+    ... class Sine(eqx.Module):
+    ...     frequency: float = eqx.field(static=True)
+    >>> class_named(name_of(Sine)) is Sine
+    True
+    """
+    if isinstance(thing, type) and not _is_storable(thing):
+        raise ArtefactError(
+            f"{thing.__qualname__} is neither an equinox.Module, a dataclass nor an enumeration, so its fields are not "
+            "known. Make it one of these."
+        )
+    if not callable(thing):
+        raise ArtefactError(f"{thing!r} is neither a class nor a function.")
+    _REGISTERED[f"{thing.__module__}.{thing.__qualname__}"] = thing  # type: ignore[attr-defined]
+    return thing
+
+
+def name_of(cls: type) -> str:
+    """The name of a class in files."""
+    for name, known in _classes().items():
+        if known is cls:
+            return name
+    raise ArtefactError(
+        f"The class {cls.__module__}.{cls.__qualname__} is not known to files. Call logcde.register on it first."
+    )
+
+
+def class_named(name: str) -> type:
+    """The class that a file names."""
+    found = _classes().get(name)
+    if found is None:
+        raise ArtefactError(
+            f"The type {name!r} is unknown. If it is a class of yours, import its module and call logcde.register on "
+            "it; if not, the file comes from another version of logcde."
+        )
+    return found
+
+
+def name_of_function(function: Callable[..., Any]) -> str:
+    """The name of a function in files."""
+    for name, known in _functions().items():
+        if known is function:
+            return name
+    raise ArtefactError(
+        f"The function {function!r} is not known to files. Use one of jax.nn, or call logcde.register on it first."
+    )
+
+
+def function_named(name: str) -> Callable[..., Any]:
+    """The function that a file names."""
+    found = _functions().get(name)
+    if found is None:
+        raise ArtefactError(f"The function {name!r} is unknown. If it is yours, call logcde.register on it first.")
+    return found
+
+
+def _functions() -> dict[str, Callable[..., Any]]:
+    return FUNCTIONS | {name: thing for name, thing in _REGISTERED.items() if not isinstance(thing, type)}
+
+
+def _classes() -> dict[str, type]:
+    """All classes that files may name, by name; looked up each time, for more may have been imported."""
+    found = {name: thing for name, thing in _REGISTERED.items() if isinstance(thing, type)}
+    for module in [module for name, module in sys.modules.items() if name.startswith(HOMES)]:
+        for thing in vars(module).values():
+            if isinstance(thing, type) and thing.__module__ == module.__name__ and _is_storable(thing):
+                found[_short(thing)] = thing
+    return found
+
+
+def _is_storable(cls: type) -> bool:
+    return dataclasses.is_dataclass(cls) or issubclass(cls, eqx.Module | enum.Enum)
+
+
+def _short(cls: type) -> str:
+    """Package and class, so that files can be read when a class has moved to another module of its package."""
+    package, name = cls.__module__.split("._")[0].removeprefix("logcde."), cls.__qualname__.removeprefix("_")
+    return f"{package if package in HOMES else package.split('.')[0]}.{name}"

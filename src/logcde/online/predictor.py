@@ -1,0 +1,200 @@
+"""`Predictor`: one series as it comes in, and what a model says about it at any moment.
+
+The same two steps as offline, an interval's log-signature and the flow that it drives, folded one after another
+(`eq:interval_log_signature_method`); intervals that are over are forgotten, so memory is constant.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from logcde._typing import Numbers
+from logcde.embedding import Embedding, Opening
+from logcde.embedding.online import FLOAT, Values
+from logcde.errors import LogcdeError, ModelError, StreamError
+from logcde.models import CDE
+from logcde.online.boundaries import boundaries_of
+from logcde.online.prefix import Event, Moment, Prefix
+from logcde.online.reordering import Reordering
+from logcde.online.service import Service
+from logcde.online.serving import Kept, Steps
+from logcde.streams import Partition, Schema
+
+FORMAT = 1
+
+
+class Predictor:
+    """A model and one series that is still coming in.
+
+    How events are embedded and where intervals end is taken from `model.source`, how the model was trained; `schema`,
+    `embedding` and `partition` say it where a model has none, or instead of it. Intervals end by the rule of
+    `Partition.every` or `Partition.every_events`, otherwise where `close` says. `static` are the features of the series
+    that do not change. With `reorder`, events may come late by that much time, and pieces of one event in several
+    calls.
+
+    Predictions equal those of the model offline on what has been observed, with the same ends of intervals and the
+    time of the prediction as the horizon. They change nothing. The object changes with `observe` and `close` only, and
+    `state` and `restore` keep it across processes.
+
+    >>> import jax
+    >>> from logcde import Embedding, LogSLiCE, Partition, Schema
+    >>> schema, embedding = Schema(("pulse", "temp")), Embedding(depth=2)
+    >>> model = LogSLiCE(embedding.basis(schema), hidden=8, outputs=1, key=jax.random.key(0))
+    >>> predictor = Predictor(model, schema=schema, embedding=embedding, partition=Partition.every(1.0))
+    >>> predictor.observe(0.5, {"pulse": 61.0})
+    >>> predictor.observe(2.25, {"pulse": 64.0, "temp": 37.2})
+    >>> predictor.predict(at=4.0).shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        model: CDE,
+        *,
+        schema: Schema | None = None,
+        embedding: Embedding | None = None,
+        partition: Partition | None = None,
+        static: Numbers | None = None,
+        reorder: object = None,
+    ) -> None:
+        self._begin(Service.of(model, schema, embedding, partition, reorder), static)
+
+    @classmethod
+    def serving(cls, service: Service, static: Numbers | None = None) -> "Predictor":
+        """A predictor that shares with others what all series share."""
+        one = object.__new__(cls)
+        one._begin(service, static)
+        return one
+
+    def _begin(self, service: Service, static: Numbers | None) -> None:
+        self._service = service
+        coordinates = service.coordinates
+        self._static = np.zeros(0) if static is None else np.atleast_1d(np.asarray(static, np.float64))
+        self._prefix = Prefix(coordinates, boundaries_of(service.partition, coordinates.schema.clock))
+        self._online, self._boundaries = self._prefix.online, self._prefix.boundaries
+        self._late = None if service.window is None else Reordering(service.window)
+        self._kept = self._start(np.full(coordinates.channels, np.nan))
+
+    @property
+    def last(self) -> float:
+        """The stamp of the last event, as time; minus infinity before the first."""
+        return self._prefix.last
+
+    def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
+        """Take one event: everything that was observed at this stamp, which is after all others.
+
+        `values` maps channels to numbers, or has one number for each channel, NaN for those not observed. `time` is a
+        time or a stamp such as the streams had. `terms` are the schema's higher-order terms.
+        """
+        stamp = time if type(time) is float else self._service.time(time)
+        row = values if type(values) is np.ndarray and values.dtype is FLOAT else self._online.row(values)
+        if 0.0 < stamp < self._boundaries.quiet and self._late is None and terms is None:
+            self._online.observe(stamp, row)  # the usual case, without detours
+            return
+        self._service.check(stamp, row)
+        if not np.isnan(row).all():
+            event = Event(stamp, row, None if terms is None else np.asarray(terms, np.float64))
+            self._come(Moment(stamp, event=event))
+
+    def close(self, time: object) -> None:
+        """End the open interval here, for models that were not trained on a rule that can be followed.
+
+        An event at this stamp belongs to the next interval: close first, then observe.
+        """
+        if self._boundaries.rule is not None:
+            raise ModelError(
+                f"Intervals end by the rule {self._boundaries.rule!r} that the model was trained on. To end them "
+                "yourself, make the predictor with another partition, for example Partition.uniform(1)."
+            )
+        self._come(Moment(self._service.time(time), closes=True))
+
+    def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
+        """The prediction if the series ended at this time, by default at the latest that is known. Changes nothing."""
+        return self._service.model.predict(*self.ahead(at))
+
+    def ahead(self, at: object) -> tuple[Kept, Steps]:
+        """What is kept and the log-signature of the open interval, if time had come to `at`."""
+        reached = self._prefix.reached
+        if at is None:
+            time = reached if self._late is None else max(reached, self._late.newest)
+        else:
+            time = at if type(at) is float else self._service.time(at)
+        if not reached <= time < math.inf:
+            raise StreamError(f"The series is known up to {reached} already; asked for {time}.")
+        held = [] if self._late is None else self._late.up_to(time)
+        if not held and not self._boundaries.passed(time):
+            return self._kept, self._prefix.open(time)
+        ahead = self.copy()
+        for moment in held:
+            ahead._take(moment)
+        ahead._pass_to(time)
+        return ahead._kept, ahead._prefix.open(time)
+
+    def state(self) -> dict[str, Any]:
+        """Everything there is to know of the series so far, in numbers, lists and mappings that JSON can hold."""
+        return {
+            "format": FORMAT,
+            "prefix": self._prefix.state(),
+            "kept": [leaf.tolist() for leaf in self._kept],
+            "late": None if self._late is None else self._late.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> "Predictor":
+        """Go on from what `state` returned, with the same model and options."""
+        try:
+            if state["format"] != FORMAT:
+                raise ModelError(f"This state has format {state['format']!r}; this version of logcde reads {FORMAT}.")
+            kept = tuple(np.array(new, old.dtype) for new, old in zip(state["kept"], self._kept, strict=True))
+            if [leaf.shape for leaf in kept] != [leaf.shape for leaf in self._kept]:
+                raise ModelError("what is kept of the series has other sizes")
+            if (self._late is None) != (state["late"] is None):
+                raise ModelError("one has reorder=, the other has not")
+            prefix = self._prefix.copy()
+            prefix.restore(state["prefix"])
+            late = None if self._late is None else self._late.copy()
+            if late is not None:
+                late.restore(state["late"])
+        except (LogcdeError, KeyError, TypeError, ValueError) as error:
+            raise ModelError(
+                f"This state cannot be restored: it belongs to another model or schema ({error})."
+            ) from error
+        self._adopt(prefix, late, kept)
+        return self
+
+    def copy(self) -> "Predictor":
+        """An independent predictor that has seen the same."""
+        copy = object.__new__(Predictor)
+        copy._service, copy._static = self._service, self._static
+        copy._adopt(self._prefix.copy(), None if self._late is None else self._late.copy(), self._kept)
+        return copy
+
+    def _adopt(self, prefix: Prefix, late: Reordering | None, kept: Kept) -> None:
+        self._prefix, self._late, self._kept = prefix, late, kept
+        self._online, self._boundaries = prefix.online, prefix.boundaries
+
+    def _start(self, row: np.ndarray) -> Kept:
+        """What is kept before the first interval, if this is what is observed at time 0."""
+        seen = ~np.isnan(row)
+        return self._service.model.start(Opening(np.where(seen, row, 0.0), seen, seen), self._static)
+
+    def _come(self, moment: Moment) -> None:
+        if self._late is None:
+            self._take(moment)
+            return
+        self._late.add(moment)
+        for ready in self._late.ready():
+            self._take(ready)
+
+    def _take(self, moment: Moment) -> None:
+        """The next moment, in order: first all intervals end that are over by then."""
+        self._prefix.check(moment)
+        self._pass_to(moment.time)
+        self._prefix.place(moment)
+        if moment.event is not None and moment.time == 0.0:
+            self._kept = self._start(moment.event.row)
+
+    def _pass_to(self, time: float) -> None:
+        for steps in self._prefix.pass_to(time):
+            self._kept = self._service.model.advance(self._kept, steps)

@@ -1,0 +1,58 @@
+"""Inputs to try a model on: series of different lengths, intervals without an event, channels that start late."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from logcde.algebra import Basis
+from logcde.embedding import Coordinates, Opening
+from logcde.errors import ModelError
+from logcde.models import CDE, AbstractModel, Inputs
+from logcde.models.linear import channels_of
+from logcde.streams import Schema
+
+LENGTHS = (5, 1, 3, 4)
+
+
+def example_inputs(model: AbstractModel, seed: int = 0) -> Inputs:
+    """Series for any model that is driven by log-signatures, in the model's own precision.
+
+    >>> import jax, logcde
+    >>> model = logcde.LogSLiCE(logcde.Basis.of_width(3, 2), hidden=4, outputs=1, key=jax.random.key(0))
+    >>> example_inputs(model).steps.shape
+    (4, 5, 6)
+    """
+    if not isinstance(model, CDE) or model.basis is None:
+        raise ModelError(
+            "What this model reads is not known: it is not driven by log-signatures in a basis. Pass `inputs`, a "
+            "batch of series of different lengths."
+        )
+    rng = np.random.default_rng(seed)
+    dtype = model.initial.bias.dtype
+    basis, series = model.basis, len(LENGTHS)
+    channels = channels_of(basis)
+    static = model.initial.weight.shape[1] - model.initial.look.size(channels)
+    steps = 0.3 * rng.normal(size=(series, max(LENGTHS), basis.dimension))
+    steps[0, 2] = 0.0  # nothing happens, not even time
+    steps *= (np.arange(max(LENGTHS)) < np.array(LENGTHS)[:, None])[..., None]
+    at_start = rng.integers(0, 2, (series, channels)) > 0
+    first = rng.normal(size=(series, channels))
+    return Inputs(
+        jnp.asarray(steps, dtype),
+        jnp.asarray(LENGTHS, jnp.int32),
+        Opening(jnp.asarray(first, dtype), jnp.ones((series, channels), bool), jnp.asarray(at_start)),
+        jnp.asarray(rng.normal(size=(series, static)), dtype),
+    )
+
+
+def coordinates_of(basis: Basis) -> Coordinates | None:
+    """The options of an embedding that has these letters, if there are some.
+
+    >>> coordinates_of(Basis(("a", "#a", "time"), 2)).counts
+    True
+    """
+    names = tuple(letter for letter in basis.letters if not letter.startswith("#") and letter != "time")
+    counts = any(letter.startswith("#") for letter in basis.letters)
+    if not names:
+        return None
+    coordinates = Coordinates(Schema(names), basis.depth, counts, "time" in basis.letters)
+    return coordinates if coordinates.basis == basis else None

@@ -1,0 +1,222 @@
+"""The laws that `check_model` checks. Each takes a model and inputs, and says whether it applied."""
+
+import dataclasses
+import tempfile
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from logcde.artefact import load
+from logcde.embedding import Embedding
+from logcde.errors import ArtefactError, CheckFailed
+from logcde.models import CDE, AbstractModel, Inputs, predict_all
+from logcde.online import Predictor
+from logcde.streams import NumericClock, Partition, Streams
+from logcde.testing.examples import coordinates_of
+
+Law = Callable[[AbstractModel, Inputs], bool]
+
+
+def keeps_its_precision(model: AbstractModel, inputs: Inputs) -> bool:
+    """Predictions have the type of the inputs, which is that of the model."""
+    found = predict_all(model, inputs).dtype
+    if found != inputs.steps.dtype:
+        raise CheckFailed(f"Inputs are {inputs.steps.dtype}, predictions are {found}. Cast nothing on the way.")
+    return True
+
+
+def batch_equals_loop(model: AbstractModel, inputs: Inputs) -> bool:
+    """`jax.vmap` over series gives what one series after another gives."""
+    batch = predict_all(model, inputs)
+    for n in range(len(inputs)):
+        _agree(batch[n], _single(model, inputs[n]), f"The prediction of series {n} in a batch is not that of it alone")
+    return True
+
+
+def ragged_equals_single(model: AbstractModel, inputs: Inputs) -> bool:
+    """A series in a batch of longer ones is predicted as without them."""
+    if inputs.ends is not None:
+        return False
+    batch = predict_all(model, inputs)
+    lengths = inputs.length.tolist()
+    for n in {int(np.argmin(lengths)), len(lengths) - 1}:  # each length is compiled anew
+        length = lengths[n]
+        alone = dataclasses.replace(inputs[n], steps=inputs.steps[n, :length])
+        found = _single(model, alone)
+        _agree(_rows(batch[n], length), found, f"Series {n}, cut to its own length {length}, is predicted otherwise")
+    return True
+
+
+def padding_does_nothing(model: AbstractModel, inputs: Inputs) -> bool:
+    """Rows beyond a series' length change nothing."""
+    rows = inputs.steps.shape[1]
+    if inputs.ends is not None:
+        return False
+    padded = dataclasses.replace(inputs, steps=jnp.pad(inputs.steps, ((0, 0), (0, 3), (0, 0))))
+    before, after = predict_all(model, inputs), predict_all(model, padded)
+    for n, length in enumerate(inputs.length.tolist()):
+        message = f"Series {n} is predicted otherwise after padding from {rows} rows to {rows + 3}"
+        _agree(_rows(before[n], length), _rows(after[n], length), message)
+    return True
+
+
+def future_never_changes_past(model: AbstractModel, inputs: Inputs) -> bool:
+    """Later intervals do not change earlier predictions, nor does what a causal model cannot know yet."""
+    n = int(jnp.argmax(inputs.outputs))
+    one, expected = inputs[n], _single(model, inputs[n])
+    applied = False
+    if expected.ndim == 2:
+        for query in range(1, int(one.outputs)):
+            row = query if one.ends is None else int(one.ends[query - 1]) + 1
+            later = dataclasses.replace(one, steps=one.steps.at[row : int(one.length)].multiply(-2))
+            message = f"Changing intervals from number {query} on changes predictions before it"
+            _agree(_single(model, later)[:query], expected[:query], message)
+        applied = True
+    if isinstance(model, CDE) and model.initial.look.causal:
+        opening = one.opening
+        late = jnp.where(opening.at_start, opening.first, opening.first + 1)
+        seen = dataclasses.replace(one, opening=dataclasses.replace(opening, first=late))
+        message = "The initial state says that it is causal, but first values after time 0 change predictions"
+        _agree(_single(model, seen), expected, message)
+        applied = True
+    return applied
+
+
+def online_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
+    """One interval at a time gives what all at once give, for models that do not look ahead."""
+    if not isinstance(model, CDE) or inputs.ends is not None or not model.initial.look.causal:
+        return False
+    n = int(jnp.argmax(inputs.length))
+    one = inputs[n]
+    kept = _start(model, one)
+    for count in range(1, int(one.length) + 1):
+        kept = _advance(model, kept, one.steps[count - 1])
+        rest = (jnp.arange(len(one.steps)) < count)[:, None]
+        prefix = dataclasses.replace(
+            one, steps=jnp.where(rest, one.steps, 0), length=jnp.asarray(count, one.length.dtype)
+        )
+        message = f"After {count} intervals, `start`, `advance` and `predict` do not give what the whole model gives"
+        _agree(model.predict(kept), _last(_single(model, prefix), count), message)
+    return True
+
+
+def predictor_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
+    """Events one by one through a `Predictor` give what the embedding and the model give offline."""
+    if not isinstance(model, CDE) or model.basis is None or not model.initial.look.causal:
+        return False
+    coordinates = coordinates_of(model.basis) if model.source is None else model.source.coordinates
+    if coordinates is None or coordinates.schema.continuous or coordinates.schema.terms:
+        return False
+    rng = np.random.default_rng(0)
+    schema = dataclasses.replace(coordinates.schema, clock=NumericClock())
+    embedding = Embedding(coordinates.depth, counts=coordinates.counts, time=coordinates.time)
+    times, points = np.arange(7) / 4, np.array([0.0, 0.5, 1.25, 1.75, 2.0])
+    values = rng.normal(size=(len(times), len(schema.channels)))
+    static = np.asarray(inputs.static[0], np.float64)
+    predictor = Predictor(model, schema=schema, embedding=embedding, partition=Partition.uniform(1), static=static)
+    for time in sorted({*times.tolist(), *points[1:-1].tolist()}):
+        if time in points[1:-1]:
+            predictor.close(time)
+        if time in times:
+            predictor.observe(time, values[times == time][0])
+    streams = Streams.from_arrays([times], [values], horizon=2.0, schema=schema)
+    logsigs = embedding(streams, Partition.at(points))
+    offline = Inputs.of(logsigs, static[None], dtype=inputs.steps.dtype)
+    expected = _last(predict_all(model, offline)[0], len(points) - 1)
+    _agree(jnp.asarray(predictor.predict(at=2.0)), expected, "A Predictor does not give what the model gives offline")
+    return True
+
+
+def comes_back_from_files(model: AbstractModel, inputs: Inputs) -> bool:
+    """A model that was saved and loaded is the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            model.save(f"{folder}/model")
+            loaded = load(f"{folder}/model")
+        except ArtefactError as error:
+            raise CheckFailed(f"The model does not survive saving and loading. {error}") from error
+    same = jax.tree.structure(loaded) == jax.tree.structure(model)
+    if not same or not np.array_equal(predict_all(loaded, inputs), predict_all(model, inputs), equal_nan=True):
+        raise CheckFailed("The model that comes back from files is not the one that was saved.")
+    return True
+
+
+def gradients_are_finite(model: AbstractModel, inputs: Inputs) -> bool:
+    """Gradients are finite, also where nothing happens and where there is no interval at all."""
+    empty = dataclasses.replace(inputs, length=jnp.zeros_like(inputs.length), steps=jnp.zeros_like(inputs.steps))
+    if inputs.queries is not None:
+        empty = dataclasses.replace(empty, queries=jnp.zeros_like(inputs.queries))
+    still = dataclasses.replace(inputs, steps=jnp.zeros_like(inputs.steps))
+    cases = {"": inputs, " where no interval has an event": still, " of series without intervals": empty}
+    for where, case in cases.items():
+        found = _gradients((model, case.steps), case)
+        if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(found)):
+            raise CheckFailed(f"Gradients{where} are not finite. Look for roots, norms and divisions at zero.")
+    return True
+
+
+def one_trace_for_each_shape(model: AbstractModel, inputs: Inputs) -> bool:
+    """Other numbers and other lengths of the same shape compile nothing anew."""
+    traces = 0
+
+    @eqx.filter_jit
+    def run(model: AbstractModel, one: Inputs) -> Array:
+        nonlocal traces
+        traces += 1
+        return model(one)
+
+    other = jax.tree.map(lambda leaf: leaf * 2 if eqx.is_inexact_array(leaf) else leaf, model)
+    try:
+        run(model, inputs[0])
+        run(other, inputs[len(inputs) - 1])
+    except jax.errors.ConcretizationTypeError as error:
+        raise CheckFailed(f"The model cannot be compiled: it looks at numbers while it is traced. {error}") from error
+    if traces > 1:
+        raise CheckFailed(f"{traces} traces for one shape. Static fields of the model must be hashable and equal.")
+    return True
+
+
+@eqx.filter_jit
+def _single(model: AbstractModel, one: Inputs) -> Array:
+    return model(one)
+
+
+@eqx.filter_jit
+def _start(model: CDE, one: Inputs) -> PyTree:
+    return model.start(one.opening, one.static)
+
+
+@eqx.filter_jit
+def _advance(model: CDE, kept: PyTree, step: Array) -> PyTree:
+    return model.advance(kept, step)
+
+
+@eqx.filter_jit
+@eqx.filter_grad
+def _gradients(of: tuple[AbstractModel, Array], inputs: Inputs) -> Array:
+    model, steps = of
+    predictions = jax.vmap(lambda one: model(one))(dataclasses.replace(inputs, steps=steps))
+    if predictions.ndim == 3:  # what is beyond a series means nothing
+        valid = jnp.arange(predictions.shape[1], dtype=inputs.outputs.dtype) < inputs.outputs[:, None]
+        predictions = jnp.where(valid[..., None], predictions, 0)
+    return jnp.sum(jnp.square(predictions))
+
+
+def _rows(prediction: Array, length: int) -> Array:
+    return prediction[:length] if prediction.ndim == 2 else prediction
+
+
+def _last(prediction: Array, length: int) -> Array:
+    return prediction[length - 1] if prediction.ndim == 2 else prediction
+
+
+def _agree(found: Array, expected: Array, message: str) -> None:
+    tolerance = float(jnp.finfo(expected.dtype).eps) ** 0.6
+    a, b = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    gap = np.abs(a - b).max(initial=0.0) if a.shape == b.shape else np.inf
+    if not gap <= tolerance * max(1.0, np.abs(b).max(initial=0.0)):
+        raise CheckFailed(f"{message}: they differ by {gap:.3g}.")

@@ -1,0 +1,351 @@
+"""Saved models come back as they were; what is damaged does not come back at all."""
+
+import dataclasses
+import hashlib
+import json
+import sys
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import logcde as lc
+from logcde.artefact import registry
+from logcde.artefact.files import _digest
+from logcde.embedding import Coordinates, Source
+from logcde.errors import ArtefactError
+from logcde.streams import DatetimeClock, Schema, Term, TimedeltaClock
+
+KEY = jax.random.key(0)
+SCHEMA = Schema(("a", "b"))
+
+
+def a_model(schema=SCHEMA, partition=None, dtype=jnp.float32, **options):
+    coordinates = Coordinates(schema, depth=2, counts=True, time=True)
+    model = lc.LogSLiCE(coordinates.basis, hidden=4, block=2, outputs=2, dtype=dtype, key=KEY, **options)
+    return dataclasses.replace(model, source=Source(coordinates, partition or lc.Partition.every(0.5)))
+
+
+def assert_same(one, two):
+    assert jax.tree.structure(one) == jax.tree.structure(two)
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def round_trip(model, folder):
+    model.save(folder / "saved", overwrite=True)
+    return lc.load(folder / "saved")
+
+
+MODELS = {
+    "blocks": {},
+    "diagonal": {"block": 1},
+    "scaled": {"scaling": lc.UnitIncrements((0.1, 1 / 3, 1.0, 2.0, 5e-324))},
+    "static": {"initial": lc.StartValues(), "static": 3, "readout": lc.Mean(widths=(5, 3), initial=True)},
+    "options": {"flow": lc.Euler(), "scan": lc.Chunked(7), "readout": lc.EachInterval(), "initial": lc.FirstValues()},
+}
+
+
+@pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
+def test_models_come_back(options, tmp_path):
+    basis = Coordinates(SCHEMA, 2, True, True).basis
+    model = lc.LogSLiCE(basis, **{"hidden": 4, "block": 2, "outputs": 2, "key": KEY} | options)
+    assert_same(round_trip(model, tmp_path), model)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64, jnp.bfloat16, jnp.float16])
+def test_every_precision(dtype, tmp_path):
+    assert_same(round_trip(a_model(dtype=dtype), tmp_path), a_model(dtype=dtype))
+
+
+CLOCKS = [
+    TimedeltaClock(timedelta(minutes=15), "ns"),
+    DatetimeClock(timedelta(days=1), "us", "Europe/Paris", np.datetime64("2024-03-31T01:00", "us")),
+    DatetimeClock(timedelta(hours=1), "s", "+02:00", None),
+]
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_schemas_come_back(clock, tmp_path):
+    terms = (Term("area", ("a", "b")), Term("third", ("a", ("a", "b"))))
+    model = a_model(Schema(("a", "b"), clock, terms, ("speed",)))
+    loaded = round_trip(model, tmp_path)
+    assert loaded.source == model.source
+    assert loaded.source.coordinates.schema.clock.origin.dtype == clock.origin.dtype if clock is CLOCKS[1] else True
+
+
+PARTITIONS = [
+    lc.Partition.uniform(7),
+    lc.Partition.every(0.1),
+    lc.Partition.every(timedelta(minutes=5)),
+    lc.Partition.every(np.timedelta64(5, "m")),
+    lc.Partition.every_events(3),
+    lc.Partition.calendar(lc.Calendar.QUARTER),
+]
+
+
+@pytest.mark.parametrize("partition", PARTITIONS, ids=repr)
+def test_partition_rules_come_back(partition, tmp_path):
+    assert round_trip(a_model(partition=partition), tmp_path).source.partition == partition
+
+
+POINTS = [
+    [0.0, 0.5, 1.0],
+    (0, 1, 2),
+    np.array([0.0, 0.25, 1.0]),
+    [np.array([0.0, 1.0]), np.array([0.0, 0.5, 1.0])],
+    np.array(["2024-01-01", "2024-01-02"], "datetime64[ns]"),
+    [datetime(2024, 3, 30, tzinfo=ZoneInfo("Europe/Paris")), datetime(2024, 4, 1, tzinfo=ZoneInfo("Europe/Paris"))],
+    [datetime(2024, 3, 30, tzinfo=UTC), datetime(2024, 4, 1, 12, 0, 0, 5, tzinfo=UTC)],
+    [timedelta(0), timedelta(microseconds=5)],
+]
+
+
+@pytest.mark.parametrize("points", POINTS, ids=repr)
+def test_query_points_come_back(points, tmp_path):
+    partition = round_trip(a_model(partition=lc.Partition.at(points)), tmp_path).source.partition
+    assert repr(partition) == repr(lc.Partition.at(points))
+
+
+@lc.register
+class Swirl(eqx.Module):
+    """A class of a user, with a little of everything."""
+
+    mlp: eqx.nn.MLP
+    activation: object
+    parts: dict[str, jax.Array]
+    table: np.ndarray
+    kind: object = eqx.field(static=True)
+    size: float = eqx.field(static=True)
+
+    def __check_init__(self):
+        if self.size < 0:
+            raise ValueError("negative")
+
+
+def a_swirl(activation=jax.nn.silu, size=-0.0):
+    mlp = eqx.nn.MLP(2, "scalar", 3, 1, activation=jax.nn.softplus, key=KEY)
+    return Swirl(mlp, activation, {"x": jnp.arange(3), "y": jnp.ones((0, 2), bool)}, np.eye(2), np.float32, size)
+
+
+def test_classes_of_users_come_back(tmp_path):
+    model = a_swirl()
+    lc.artefact.save(model, tmp_path / "swirl")
+    loaded = lc.load(tmp_path / "swirl")
+    assert_same(*(eqx.filter(tree, eqx.is_array) for tree in (loaded, model)))
+    assert loaded.activation is jax.nn.silu
+    assert loaded.mlp.final_activation is model.mlp.final_activation
+    assert type(loaded.table) is np.ndarray
+    assert float(loaded.mlp(jnp.ones(2))) == float(model.mlp(jnp.ones(2)))
+
+
+class Unknown(eqx.Module):
+    weight: jax.Array
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (Unknown(jnp.ones(2)), "The model cannot be saved.*Unknown is not known.*register"),
+        (a_swirl(lambda x: x), "activation cannot be saved.*function.*register"),
+        (a_swirl(jax.random.key(1)), "activation is an array of key"),
+        (a_swirl({1, 2}), "activation is {1, 2}"),
+        (a_swirl(np.array(["text"])), "activation is an array of <U4"),
+    ],
+)
+def test_what_cannot_be_saved_is_named(model, words, tmp_path):
+    with pytest.raises(ArtefactError, match=words):
+        lc.artefact.save(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_what_has_fields_can_be_registered():
+    with pytest.raises(ArtefactError, match="neither an equinox.Module"):
+        lc.register(type("Plain", (), {}))
+
+
+def test_names_in_files_are_unique():
+    short = [
+        registry._short(thing)
+        for name, module in sys.modules.items()
+        if name.startswith("logcde.")
+        for thing in vars(module).values()
+        if isinstance(thing, type) and thing.__module__ == name and registry._is_storable(thing)
+    ]
+    ours = [name for name, count in Counter(short).items() if count > 1 and name.split(".")[0] in ("models", "flows")]
+    assert not ours
+
+
+def test_files_can_be_read_by_people(tmp_path):
+    a_model().save(tmp_path / "model", summary={"loss": np.float32(0.5), "best": float("nan"), "epochs": [1, 2]})
+    document = json.loads((tmp_path / "model" / "model.json").read_text())
+    assert document["format"] == 1
+    assert document["versions"]["jax"] == jax.__version__
+    assert document["summary"] == {"loss": 0.5, "best": "nan", "epochs": [1, 2]}
+    assert document["model"]["type"] == "models.CDE"
+    assert document["model"]["source"]["partition"] == {"type": "streams.Every", "step": 0.5}
+    assert document["model"]["dynamics"]["field"]["matrices"]["tensor"] == "dynamics.field.matrices"
+
+
+def test_nothing_is_replaced_by_accident(tmp_path):
+    a_model().save(tmp_path / "model")
+    with pytest.raises(ArtefactError, match="exists already.*overwrite"):
+        a_model().save(tmp_path / "model")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").touch()
+    with pytest.raises(ArtefactError, match="not a saved model"):
+        a_model().save(tmp_path / "thesis", overwrite=True)
+    assert sorted(part.name for part in tmp_path.iterdir()) == ["model", "thesis"]
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_save_that_fails_leaves_the_older_model(step, tmp_path, monkeypatch):
+    a_model().save(tmp_path / "model")
+    calls = []
+    true_rename = type(tmp_path).rename
+
+    def failing(self, target):
+        calls.append(target)
+        if len(calls) == step:
+            raise OSError("disk full")
+        return true_rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(tmp_path), "rename", failing)
+        with pytest.raises(OSError, match="disk full"):
+            a_model(dtype=jnp.float64).save(tmp_path / "model", overwrite=True)
+    assert [part.name for part in tmp_path.iterdir()] == ["model"]
+    assert_same(lc.load(tmp_path / "model"), a_model())
+
+
+def test_an_interrupted_replacement_says_where_the_model_is(tmp_path):
+    a_model().save(tmp_path / "model")
+    (tmp_path / "model").rename(tmp_path / ".model.abc.old")
+    with pytest.raises(ArtefactError, match=r"older model is in .*\.model\.abc\.old"):
+        lc.load(tmp_path / "model")
+
+
+def edited(folder, change):
+    """Change the description and make its checksums right again, as someone who means it would."""
+    a_model().save(folder / "model")
+    file = folder / "model" / "model.json"
+    document = json.loads(file.read_text())
+    del document["sha256"]
+    change(document)
+    document["sha256"] = _digest(document)
+    file.write_text(json.dumps(document))
+    return folder / "model"
+
+
+EDITS = {
+    "has format 2.*upgrade": lambda d: d.update(format=2),
+    "'os.system' is unknown": lambda d: d["model"].update(type="os.system"),
+    "'logcde.artefact.files.save' is unknown": lambda d: d["model"].update(type="logcde.artefact.files.save"),
+    "lacks field 'readout'": lambda d: d["model"].pop("readout"),
+    "has an unknown field 'extra'": lambda d: d["model"].update(extra=1),
+    "'dynamics.field.matrices' is float32.*expected": lambda d: d["model"]["dynamics"]["field"]["matrices"].update(
+        shape=[1]
+    ),
+    "'initial.bias' is float32.*float64": lambda d: d["model"]["initial"]["bias"].update(dtype="float64"),
+    "tensor 'nothing' is missing": lambda d: d["model"]["initial"]["bias"].update(tensor="nothing"),
+    "function 'os.system' is unknown": lambda d: d["model"].update(source={"function": "os.system"}),
+    "means nothing": lambda d: d["model"].update(source={"pickle": "gASV"}),
+    "at least 1": lambda d: d["model"]["basis"].update(depth=0),
+    "chunk needs at least one": lambda d: d["model"]["dynamics"].update(scan={"type": "embedding.Chunked", "size": 0}),
+    "and not a model": lambda d: d.update(model=[1, 2]),
+}
+
+
+@pytest.mark.parametrize(("words", "change"), EDITS.items())
+def test_what_does_not_fit_is_explained(words, change, tmp_path):
+    with pytest.raises(ArtefactError, match=words):
+        lc.load(edited(tmp_path, change))
+
+
+def test_double_precision_is_not_lost_quietly(tmp_path):
+    a_model(dtype=jnp.float64).save(tmp_path / "model")
+    with jax.enable_x64(False), pytest.raises(ArtefactError, match="jax_enable_x64"):
+        lc.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
+def test_missing_files(name, tmp_path):
+    a_model().save(tmp_path / "model")
+    (tmp_path / "model" / name).unlink()
+    with pytest.raises(ArtefactError, match=f"{name} cannot be read"):
+        lc.load(tmp_path / "model")
+
+
+def test_a_changed_number_is_noticed(tmp_path):
+    a_model().save(tmp_path / "model")
+    file = tmp_path / "model" / "model.json"
+    file.write_text(file.read_text().replace('"step": 0.5', '"step": 0.6'))
+    with pytest.raises(ArtefactError, match="model.json was changed"):
+        lc.load(tmp_path / "model")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damage_never_goes_unnoticed(data, tmp_path):
+    folder = tmp_path / "model"
+    if not folder.exists():
+        a_model().save(folder)
+    file = folder / data.draw(st.sampled_from(["model.json", "model.safetensors"]))
+    intact = file.read_bytes()
+    damaged = bytearray(intact)
+    if data.draw(st.booleans()):
+        del damaged[data.draw(st.integers(0, len(damaged) - 1)) :]
+    else:
+        for _ in range(data.draw(st.integers(1, 3))):
+            damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= data.draw(st.integers(1, 255))
+    try:
+        file.write_bytes(bytes(damaged))
+        loaded = lc.load(folder)
+    except ArtefactError:
+        return
+    finally:
+        file.write_bytes(intact)
+    assert_same(loaded, a_model())
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damage_with_right_checksums_is_an_artefact_error_or_a_module(data, tmp_path):
+    folder = tmp_path / "model"
+    if not folder.exists():
+        a_model().save(folder)
+    text, numbers = folder / "model.json", folder / "model.safetensors"
+    intact = text.read_bytes(), numbers.read_bytes()
+    damaged = bytearray(intact[1])
+    for _ in range(data.draw(st.integers(0, 3))):
+        damaged[data.draw(st.integers(0, 400))] ^= data.draw(st.integers(1, 255))
+    document = json.loads(intact[0])
+    del document["sha256"]
+    document["tensors"]["sha256"] = hashlib.sha256(damaged).hexdigest()
+    place = document["model"]
+    while True:  # something somewhere in the tree becomes something else
+        keys = list(place) if isinstance(place, dict) else range(len(place))
+        key = data.draw(st.sampled_from(keys))
+        if not place[key] or not isinstance(place[key], dict | list) or data.draw(st.integers(0, 3)) == 0:
+            break
+        place = place[key]
+    place[key] = data.draw(st.sampled_from([None, 0, -1, 1.5, "x", [], {}, True]))
+    document["sha256"] = _digest(document)
+    try:
+        text.write_text(json.dumps(document))
+        numbers.write_bytes(bytes(damaged))
+        loaded = lc.load(folder)
+    except ArtefactError:
+        return
+    finally:
+        text.write_bytes(intact[0])
+        numbers.write_bytes(intact[1])
+    assert isinstance(loaded, eqx.Module)

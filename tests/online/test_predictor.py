@@ -1,0 +1,348 @@
+"""Predictions as events come in are those of the model offline on the same prefix."""
+
+import dataclasses
+import json
+import tracemalloc
+from datetime import UTC, datetime, timedelta
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import logcde as lc
+from logcde.embedding import Source
+from logcde.errors import ModelError, StreamError
+from logcde.flows import LinearDynamics
+from logcde.online.linear import LinearModel, served
+from logcde.online.serving import CompiledModel
+from logcde.streams import DatetimeClock, Schema, Term
+
+KEY = jax.random.key(0)
+SCHEMA = Schema(("a", "b"))
+EMBEDDING = lc.Embedding(depth=2)
+STATIC = [0.5, -1.0]
+RULES = {
+    "every": lc.Partition.every(0.25),
+    "every_events(1)": lc.Partition.every_events(1),
+    "every_events(3)": lc.Partition.every_events(3),
+    "told": lc.Partition.uniform(4),
+}
+
+
+def a_model(readout=None, initial=None, embedding=EMBEDDING, schema=SCHEMA, partition=None, **options):
+    options = {"hidden": 6, "block": 2, "outputs": 2, "dtype": jnp.float64, "scan": lc.Acting(), "key": KEY} | options
+    basis = embedding.basis(schema)
+    scaling = lc.UnitIncrements(tuple(np.linspace(0.5, 1.0, basis.width).tolist()))
+    model = lc.LogSLiCE(
+        basis, readout=readout or lc.Terminal(), initial=initial or lc.Learnt(), scaling=scaling, **options
+    )
+    return dataclasses.replace(model, source=Source(embedding.coordinates(schema), partition or RULES["every"]))
+
+
+class Wrapped(LinearDynamics):
+    """The same dynamics under another name, which no kernel knows."""
+
+
+MODELS = {
+    "last": a_model(),
+    "start": a_model(lc.Mean(widths=(3,), initial=True), lc.StartValues(), static=2, block=3),
+    "each": a_model(lc.EachInterval(widths=(4,)), flow=lc.Euler(), block=6),
+    "diagonal": a_model(lc.Mean(), block=1),
+}
+
+
+def compiled(model):
+    """The same model, served by JAX."""
+    dynamics = Wrapped(model.dynamics.field, model.dynamics.flow, model.dynamics.scan)
+    return dataclasses.replace(model, dynamics=dynamics)
+
+
+@st.composite
+def histories(draw):
+    """Events, ends of intervals and predictions of one series, in order; times on a grid so that they meet."""
+    times = sorted(draw(st.sets(st.integers(0, 24), min_size=1, max_size=9)))
+    numbers = st.sampled_from([-1.0, 0.5, 2.0])
+    moments = []
+    for time in times:
+        seen = draw(st.sampled_from([("a",), ("b",), ("a", "b"), ()]))
+        moments.append((time / 16, {name: draw(numbers) for name in seen}, draw(st.booleans())))
+    looks = [draw(st.sampled_from([None, 0, 1, 3, 9])) for _ in times]
+    return moments, looks
+
+
+def offline(model, rule, history, ends, time):
+    """The model on the events so far, with `time` as the horizon."""
+    events = [("s", stamp, values) for stamp, values, _ in history if values and stamp <= time]
+    if not events:
+        return None
+    streams = lc.Streams.from_events(events, horizon=time, schema=SCHEMA)
+    told = lc.Partition.at(np.unique([0.0, *[end for end in ends if end < time], time]))
+    logsigs = EMBEDDING(streams, told if rule is RULES["told"] else rule)
+    static = np.array([STATIC]) if model.initial.weight.shape[1] in (6,) else None
+    length = int(logsigs.lengths[0])
+    padded = np.pad(logsigs.values, ((0, 0), (0, 24 - length), (0, 0)))  # one shape for all
+    logsigs = dataclasses.replace(logsigs, values=padded)
+    prediction = lc.predict_all(model, lc.Inputs.of(logsigs, static, dtype=np.float64))[0]
+    return prediction[length - 1] if prediction.ndim == 2 else prediction
+
+
+def replay(model, rule, moments, looks, compare):
+    """Feed a history to a predictor; at every look, compare."""
+    static = STATIC if model.initial.weight.shape[1] == 6 else None
+    predictor = lc.Predictor(model, partition=rule, static=static)
+    ends = []
+    for n, ((time, values, closes), look) in enumerate(zip(moments, looks, strict=True)):
+        if closes and rule is RULES["told"] and time > 0:
+            predictor.close(time)
+            ends.append(time)
+        predictor.observe(time, values)
+        if look is not None:
+            known = max([0.0, *(stamp for stamp, seen, _ in moments[: n + 1] if seen), *ends])
+            compare(predictor, moments[: n + 1], ends, known + look / 16)
+    return predictor
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+@settings(max_examples=30, deadline=None)
+@given(name=st.sampled_from(list(MODELS)), history=histories())
+def test_online_equals_offline_on_the_same_prefix(rule, name, history):
+    def compare(predictor, so_far, ends, at):
+        expected = None if at == 0 else offline(MODELS[name], rule, so_far, ends, at)
+        if expected is not None:
+            np.testing.assert_allclose(predictor.predict(at), expected, rtol=1e-10, atol=1e-12)
+
+    replay(MODELS[name], rule, *history, compare)
+
+
+@settings(max_examples=15, deadline=None)
+@given(name=st.sampled_from(["last", "start"]), rule=st.sampled_from(list(RULES.values())), history=histories())
+def test_the_kernel_equals_the_compiled_model(name, rule, history):
+    seen = [[], []]
+    for model, found in zip((MODELS[name], SLOW[name]), seen, strict=True):
+        replay(model, rule, *history, lambda one, _, __, at, found=found: found.append(one.predict(at)))
+    np.testing.assert_allclose(np.array(seen[0]), np.array(seen[1]), rtol=1e-10, atol=1e-12)
+
+
+SLOW = {name: compiled(MODELS[name]) for name in ("last", "start")}
+
+
+def test_what_is_served_how():
+    assert isinstance(served(MODELS["start"]), LinearModel)
+    assert isinstance(served(SLOW["start"]), CompiledModel)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+@settings(max_examples=20, deadline=None)
+@given(history=histories())
+def test_looking_and_moving_to_another_process_change_nothing(rule, history):
+    moments, looks = history
+    model = MODELS["last"]
+
+    def move(predictor, _, __, at):
+        predictor.predict(at)
+        state = json.loads(json.dumps(predictor.state(), allow_nan=False))
+        fresh = lc.Predictor(model, partition=rule).restore(state)
+        np.testing.assert_array_equal(fresh.predict(at), predictor.predict(at))
+        np.testing.assert_array_equal(predictor.copy().predict(at), predictor.predict(at))
+
+    looking = replay(model, rule, moments, looks, move)
+    quiet = replay(model, rule, moments, [None] * len(looks), move)
+    assert looking.state() == quiet.state()
+
+
+@pytest.mark.parametrize("model", [MODELS["start"], SLOW["start"]])
+@pytest.mark.parametrize("count", [1, 5])
+def test_many_series_are_as_one_by_one(model, count):
+    rng = np.random.default_rng(count)
+    many = lc.Predictors(model)
+    singles = {}
+    for series in range(count):
+        many.add(series, STATIC)
+        singles[series] = lc.Predictor(model, static=STATIC)
+    chosen = rng.integers(0, count, 40)
+    times, rows = np.arange(40) / 16, rng.normal(size=(40, 2))
+    many.observe_many(chosen.tolist(), times.tolist(), rows)
+    for series, time, row in zip(chosen.tolist(), times.tolist(), rows, strict=True):
+        singles[series].observe(time, row)
+    for at in (None, 2.5, 4.0):
+        expected = np.array([one.predict(at) for one in singles.values()])
+        np.testing.assert_allclose(many.predict(at), expected, rtol=1e-12)
+    np.testing.assert_allclose(many.predict(4.0, series=[0]), singles[0].predict(4.0)[None], rtol=1e-12)
+    many.remove(0)
+    assert many.ids == tuple(range(1, count))
+
+
+def test_a_long_silence_is_many_intervals():
+    model = a_model(lc.Mean())
+    predictor = lc.Predictor(model, partition=lc.Partition.every(0.001))
+    predictor.observe(0.0005, {"a": 1.0})
+    ahead = predictor.predict(at=9.0)
+    predictor.observe(9.0, {"b": 1.0})
+    streams = lc.Streams.from_events([("s", 0.0005, {"a": 1.0})], ["a", "b"], horizon=9.0)
+    inputs = lc.Inputs.of(EMBEDDING(streams, lc.Partition.every(0.001)), dtype=np.float64)
+    assert inputs.steps.shape[1] == 9000
+    np.testing.assert_allclose(ahead, lc.predict_all(model, inputs)[0], rtol=1e-9)
+    assert len(predictor.state()["prefix"]["waiting"]) == 1
+
+
+def test_events_of_one_stamp_may_come_in_pieces_and_late():
+    model = MODELS["last"]
+    late, good = lc.Predictor(model, reorder=1.0), lc.Predictor(model)
+    for time, values in [(0.5, {"a": 1.0}), (2.0, {"b": 3.0}), (1.25, {"a": 2.0}), (2.0, {"a": 0.0}), (0.99, {})]:
+        late.observe(time, values)
+    for time, values in [(0.5, {"a": 1.0}), (1.25, {"a": 2.0})]:
+        good.observe(time, values)
+    np.testing.assert_array_equal(late.predict(1.5), good.predict(1.5))
+    good.observe(2.0, {"a": 0.0, "b": 3.0})
+    np.testing.assert_array_equal(late.predict(), good.predict(2.0))
+    again = lc.Predictor(model, reorder=1.0).restore(json.loads(json.dumps(late.state())))
+    late.observe(6.0, {"a": 1.0})
+    good.observe(6.0, {"a": 1.0})
+    again.observe(6.0, {"a": 1.0})
+    np.testing.assert_array_equal(late.predict(), good.predict())
+    np.testing.assert_array_equal(again.predict(), good.predict())
+    assert late.last == 2.0  # the event at 6 is still held back
+    with pytest.raises(StreamError, match="comes too late"):
+        late.observe(4.5, {"a": 1.0})
+    with pytest.raises(StreamError, match="different values of one channel"):
+        late.observe(6.0, {"a": 2.0})
+
+
+@settings(max_examples=20, deadline=None)
+@given(history=histories(), seed=st.integers(0, 100))
+def test_any_order_within_the_window_gives_the_same(history, seed):
+    moments = [moment for moment in history[0] if moment[1]]
+    shuffled = np.random.default_rng(seed).permutation(len(moments))
+    for rule in (RULES["every"], RULES["every_events(3)"]):
+        late, good = (
+            lc.Predictor(MODELS["last"], partition=rule, reorder=2.0),
+            lc.Predictor(MODELS["last"], partition=rule),
+        )
+        for n in shuffled:
+            late.observe(*moments[n][:2])
+        for time, values, _ in moments:
+            good.observe(time, values)
+        np.testing.assert_array_equal(late.predict(3.0), good.predict(3.0))
+
+
+def test_closing_is_held_back_too():
+    model = MODELS["last"]
+    late, good = (lc.Predictor(model, partition=RULES["told"], reorder=window) for window in (1.0, None))
+    late.observe(0.5, {"a": 1.0})
+    late.close(1.0)
+    late.observe(0.75, {"b": 1.0})
+    good.observe(0.5, {"a": 1.0})
+    good.observe(0.75, {"b": 1.0})
+    good.close(1.0)
+    for predictor in (late, good):
+        predictor.observe(3.0, {"a": 4.0})
+    np.testing.assert_array_equal(late.predict(), good.predict())
+
+
+def test_refusals_change_nothing():
+    predictor = lc.Predictor(MODELS["last"])
+    predictor.observe(0.3, {"a": 1.0})
+    before = predictor.state()
+    for time, values, words in [
+        (0.3, {"a": 2.0}, "not after the one before it|not after what is known"),
+        (0.2, {"a": 2.0}, "not after"),
+        (-1.0, {"a": 2.0}, "not after what is known"),
+        (float("nan"), {"a": 2.0}, "finite"),
+        (1.3, {"c": 2.0}, "There is no channel 'c'"),
+        (1.3, [1.0, float("inf")], "finite number"),
+        (1.3, [1.0], "one finite number for each"),
+    ]:
+        with pytest.raises(StreamError, match=words):
+            predictor.observe(time, values)
+    with pytest.raises(StreamError, match="known up to 0.3 already; asked for 0.1"):
+        predictor.predict(at=0.1)
+    with pytest.raises(ModelError, match="rule Partition.every"):
+        predictor.close(1.0)
+    assert predictor.state() == before
+    told = lc.Predictor(MODELS["last"], partition=RULES["told"])
+    told.observe(1.0, {"a": 1.0})
+    for time in (0.0, 0.5, 1.0):
+        with pytest.raises(StreamError, match="cannot end at"):
+            told.close(time)
+
+
+def test_models_that_cannot_be_served_say_why():
+    with pytest.raises(ModelError, match="FirstValues reads the first value.*StartValues"):
+        lc.Predictor(a_model(initial=lc.FirstValues()))
+    bare = dataclasses.replace(MODELS["last"], source=None)
+    with pytest.raises(ModelError, match="does not say how"):
+        lc.Predictor(bare)
+    with pytest.raises(ModelError, match="schema and the embedding together"):
+        lc.Predictor(bare, schema=SCHEMA)
+    with pytest.raises(ModelError, match="events are embedded in"):
+        lc.Predictor(bare, schema=SCHEMA, embedding=lc.Embedding(depth=1))
+    moving = Schema(("a", "b"), continuous=("speed",))
+    with pytest.raises(ModelError, match="continuous channels"):
+        lc.Predictor(a_model(schema=moving))
+    with pytest.raises(ModelError, match="window for reordering"):
+        lc.Predictor(MODELS["last"], reorder=-1.0)
+    with pytest.raises(ModelError, match="cannot be restored"):
+        lc.Predictor(MODELS["last"]).restore(lc.Predictor(MODELS["diagonal"]).state())
+    with pytest.raises(ModelError, match="cannot be restored"):
+        lc.Predictor(MODELS["last"]).restore(lc.Predictor(MODELS["last"], partition=RULES["told"]).state())
+    with pytest.raises(ModelError, match="cannot be restored"):
+        lc.Predictor(MODELS["last"]).restore({})
+
+
+def test_stamps_of_a_calendar_clock():
+    clock = DatetimeClock(timedelta(hours=1), "us", "UTC", np.datetime64("2024-01-01", "us"))
+    schema = Schema(("a", "b"), clock)
+    model = a_model(schema=schema, partition=lc.Partition.every(timedelta(minutes=15)))
+    dated, plain = lc.Predictor(model), lc.Predictor(MODELS["last"])
+    dated.observe(datetime(2024, 1, 1, 0, 30, tzinfo=UTC), {"a": 1.0})
+    plain.observe(0.5, {"a": 1.0})
+    at = datetime(2024, 1, 1, 1, 3, tzinfo=UTC)
+    np.testing.assert_array_equal(dated.predict(at), plain.predict(1.05))
+
+
+def test_higher_order_terms():
+    schema = Schema(("a", "b"), terms=(Term("area", ("a", "b")),))
+    model = a_model(schema=schema)
+    predictor = lc.Predictor(model)
+    predictor.observe(0.5, {"a": 1.0}, terms=[0.3])
+    predictor.observe(0.6, {"b": 1.0}, terms=[-0.1])
+    streams = lc.Streams.from_arrays(
+        [[0.5, 0.6]], [[[1.0, np.nan], [np.nan, 1.0]]], horizon=0.75, channels=("a", "b"),
+        terms={schema.terms[0]: [[0.3, -0.1]]},
+    )  # fmt: skip
+    inputs = lc.Inputs.of(EMBEDDING(streams, RULES["every"]), dtype=np.float64)
+    np.testing.assert_allclose(predictor.predict(0.75), lc.predict_all(model, inputs)[0], rtol=1e-12)
+
+
+def test_the_model_s_precision():
+    model = a_model(dtype=jnp.float32)
+    predictor = lc.Predictor(model)
+    predictor.observe(0.3, {"a": 1.0})
+    assert predictor.predict().dtype == np.float32
+    assert lc.Predictor(compiled(model)).predict(0.5).dtype == np.float32
+
+
+@pytest.mark.parametrize("rule", ["every", "every_events(3)"])
+def test_memory_is_constant(rule):
+    predictor = lc.Predictor(MODELS["last"], partition=RULES[rule])
+    row, time = np.array([1.0, np.nan]), 0.0
+
+    def feed(count):
+        nonlocal time
+        for _ in range(count):
+            time += 0.05
+            predictor.observe(time, row)
+        predictor.predict()
+        return len(json.dumps(predictor.state()))
+
+    first = feed(200)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    last = feed(1500)
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 15_000  # bytes: less than ten for an event
+    assert last < 1.2 * first

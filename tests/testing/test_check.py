@@ -1,0 +1,182 @@
+"""Good models pass; for every law there is a model that breaks it and is caught."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+from jaxtyping import Array
+
+import logcde as lc
+from logcde.embedding import Coordinates, Source
+from logcde.errors import ModelError
+from logcde.flows import AbstractDynamics, LinearDynamics
+from logcde.models import AbstractModel
+from logcde.models.initial import AbstractLook
+from logcde.streams import DatetimeClock, Schema
+from logcde.testing import CheckFailed, check_model
+from logcde.testing.check import LAWS
+from logcde.testing.examples import example_inputs
+
+KEY = jax.random.key(0)
+COORDINATES = Coordinates(Schema(("a", "b")), 2, True, True)
+BASIS = COORDINATES.basis
+
+
+def a_model(**options):
+    return lc.LogSLiCE(BASIS, **{"hidden": 4, "block": 2, "outputs": 2, "dtype": jnp.float64, "key": KEY} | options)
+
+
+GOOD = {
+    "single": {"dtype": jnp.float32, "block": 4},
+    "each": {"readout": lc.EachInterval(widths=(3,)), "initial": lc.StartValues(), "static": 2},
+    "mean": {"readout": lc.Mean(initial=True), "block": 1, "flow": lc.Euler(), "scaling": lc.UnitIncrements()},
+}
+
+
+@pytest.mark.parametrize("options", GOOD.values(), ids=GOOD)
+def test_good_models_pass(options):
+    assert check_model(a_model(**options)) == list(LAWS)
+
+
+def test_only_laws_that_apply_are_named():
+    skipped = set(LAWS) - set(check_model(a_model(initial=lc.FirstValues())))
+    assert skipped == {"the future never changes the past", "online equals batch", "a predictor equals batch"}
+
+
+def test_a_source_with_another_clock_passes():
+    schema = Schema(("a", "b"), DatetimeClock())
+    source = Source(dataclasses.replace(COORDINATES, schema=schema), lc.Partition.calendar(lc.Calendar.DAY))
+    assert check_model(dataclasses.replace(a_model(), source=source)) == list(LAWS)
+
+
+class AbstractToy(AbstractModel):
+    """Running sums of the steps, times a weight."""
+
+    weight: Array
+    source: None = eqx.field(static=True, default=None)
+
+    def sums(self, inputs):
+        valid = jnp.arange(len(inputs.steps), dtype=inputs.length.dtype) < inputs.length
+        return jnp.cumsum(jnp.where(valid[:, None], inputs.steps @ self.weight, 0), axis=0)
+
+    def penalty(self):
+        return jnp.sum(self.weight)
+
+    def fitted_to(self, inputs, source):
+        return self
+
+
+def toy(name, call):
+    """A toy with another `__call__`."""
+    made = type(name, (AbstractToy,), {"__call__": call, "__module__": __name__})
+    return lc.register(made)
+
+
+TRACED = []
+
+
+def traces(self, inputs, *, key=None):
+    TRACED.append(0)
+    return self.sums(inputs) + 0.1 * len(TRACED)
+
+
+BROKEN = {
+    "one trace for each shape": lambda self, inputs, *, key=None: (
+        self.sums(inputs) if inputs.length > 2 else 2 * self.sums(inputs)
+    ),
+    "the precision is kept": lambda self, inputs, *, key=None: self.sums(inputs).astype(jnp.float32),
+    "a batch equals a loop": traces,
+    "a ragged batch equals one by one": lambda self, inputs, *, key=None: (
+        self.sums(inputs) + float(len(inputs.steps) < 3)
+    ),
+    "padding does nothing": lambda self, inputs, *, key=None: self.sums(inputs) + float(len(inputs.steps) > 6),
+    "the future never changes the past": lambda self, inputs, *, key=None: self.sums(inputs) + self.sums(inputs)[-1],
+    "gradients are finite": lambda self, inputs, *, key=None: jnp.sqrt(jnp.square(self.sums(inputs))),
+}
+
+
+def test_a_sound_toy_passes():
+    model = toy("Sound", lambda self, inputs, *, key=None: self.sums(inputs))(jnp.ones((BASIS.dimension, 2)))
+    skipped = set(LAWS) - set(check_model(model, example_inputs(a_model())))
+    assert skipped == {"online equals batch", "a predictor equals batch"}
+
+
+@pytest.mark.parametrize(("law", "call"), BROKEN.items())
+def test_broken_models_are_caught(law, call):
+    model = toy("Broken", call)(jnp.ones((BASIS.dimension, 2)))
+    with pytest.raises(CheckFailed, match=f"Broken breaks the law: {law}"):
+        check_model(model, example_inputs(a_model()))
+
+
+@lc.register
+class Drifting(AbstractDynamics):
+    """Its single steps are not those of the whole, from a certain size on."""
+
+    inner: LinearDynamics
+    above: float = eqx.field(static=True)
+
+    @property
+    def hidden(self):
+        return self.inner.hidden
+
+    @property
+    def features(self):
+        return self.inner.features
+
+    def unroll(self, hidden, steps, length):
+        return self.inner.unroll(hidden, steps, length)
+
+    def start(self, hidden):
+        return hidden
+
+    def advance(self, carry, step):
+        moved = self.inner.advance(carry, step)
+        return jnp.where(jnp.abs(step).max() > self.above, 1.01 * moved, moved)
+
+    def state(self, carry):
+        return carry
+
+    def penalty(self):
+        return self.inner.penalty()
+
+
+@lc.register
+class Peeking(AbstractLook):
+    """Says that it is causal and is not."""
+
+    causal: bool = eqx.field(default=True, init=False, static=True)
+
+    def size(self, channels):
+        return channels
+
+    def __call__(self, opening):
+        return opening.first
+
+
+@pytest.mark.parametrize(("law", "above"), [("online equals batch", 0.0), ("a predictor equals batch", 1.2)])
+def test_steps_that_are_not_those_of_the_whole_are_caught(law, above):
+    model = a_model()
+    with pytest.raises(CheckFailed, match=f"CDE breaks the law: {law}"):
+        check_model(dataclasses.replace(model, dynamics=Drifting(model.dynamics, above)))
+
+
+def test_a_false_claim_of_causality_is_caught():
+    with pytest.raises(CheckFailed, match="the future never changes the past.*says that it is causal"):
+        check_model(a_model(initial=Peeking()))
+
+
+class Unregistered(AbstractToy):
+    def __call__(self, inputs, *, key=None):
+        return self.sums(inputs)
+
+
+def test_models_that_cannot_be_saved_are_caught():
+    with pytest.raises(CheckFailed, match="saved and loaded is the same.*register"):
+        check_model(Unregistered(jnp.ones((BASIS.dimension, 2))), example_inputs(a_model()))
+
+
+def test_models_of_other_inputs_need_inputs():
+    with pytest.raises(ModelError, match="Pass `inputs`"):
+        check_model(Unregistered(jnp.ones((2, 2))))
