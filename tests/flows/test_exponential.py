@@ -39,7 +39,7 @@ def test_exact_over_eleven_orders_of_magnitude(size, norm, dtype, rounding):
     matrices = _matrices(size, norm).astype(dtype)
     found = np.moveaxis(np.asarray(jax.jit(expm)(jnp.moveaxis(jnp.asarray(matrices), 0, -1))), -1, 0)
     # The condition of the exponential grows with the norm, so does what any algorithm can reach; scipy's reaches less.
-    for expm_of, allowed in ((_extended, 5 * rounding), (scipy.linalg.expm, max(1e-13, 5 * rounding))):
+    for expm_of, allowed in ((_extended, 10 * rounding), (scipy.linalg.expm, max(1e-13, 10 * rounding))):
         expected = np.stack([expm_of(matrix.astype(np.float64)) for matrix in matrices])
         error, scale = (np.abs(part).max(axis=(1, 2)) for part in (found - expected, expected))
         assert (error <= allowed * max(1.0, norm) * scale + np.finfo(dtype).tiny).all()
