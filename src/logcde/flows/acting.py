@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from logcde.flows.blocks import matvec
-from logcde.kernels.acting import WIDEST, targets
-from logcde.kernels.flow import MOST
+from logcde.kernels.acting import targets
+from logcde.kernels.flow import MOST, WIDEST
 
 
 def act(

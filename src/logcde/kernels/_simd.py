@@ -14,7 +14,6 @@ from numba.extending import intrinsic
 
 QUAD = 4
 QUAD_TYPE = ir.VectorType(ir.DoubleType(), QUAD)
-EIGHT = 8
 
 
 def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,49 +143,3 @@ def prefetch(typingctx, array, i):
         return context.get_dummy_value()
 
     return signature, codegen
-
-
-def _dots(broadcast):
-    """An instruction: target[t : t + 8] = scale * sum over n < count of matrix[m + n stride : ... + 8] * f_n.
-
-    f_n is the number factor[f + n], or, unless it is to be `broadcast`, the numbers factor[f + n stride : ... + 8].
-    """
-
-    def dots(typingctx, target, t, matrix, m, stride, factor, f, count, scale):
-        place, number = types.uint64, types.float64
-        signature = types.void(target, place, matrix, place, place, factor, place, place, number)
-
-        def codegen(context, builder, signature, args):
-            kinds = signature.args
-            target, t, matrix, m, stride, factor, f, count, scale = args
-            eight = ir.VectorType(ir.DoubleType(), EIGHT)
-
-            def spread(scalar):
-                first = builder.insert_element(ir.Constant(eight, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
-                lanes = ir.Constant(ir.VectorType(ir.IntType(32), EIGHT), [0] * EIGHT)
-                return builder.shuffle_vector(first, first, lanes)
-
-            total = cgutils.alloca_once_value(builder, ir.Constant(eight, [0.0] * EIGHT))
-            with cgutils.for_range(builder, count) as loop:
-                along = builder.mul(loop.index, stride)
-                row = builder.load(vector(context, builder, kinds[2], matrix, builder.add(m, along), EIGHT), align=8)
-                if broadcast:
-                    data = context.make_array(kinds[5])(context, builder, factor).data
-                    other = spread(builder.load(builder.gep(data, [builder.add(f, loop.index)])))
-                else:
-                    other = builder.load(
-                        vector(context, builder, kinds[5], factor, builder.add(f, along), EIGHT), align=8
-                    )
-                product = builder.fmul(row, other, flags=("contract",))
-                builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
-            result = builder.fmul(builder.load(total), spread(scale))
-            builder.store(result, vector(context, builder, kinds[0], target, t, EIGHT), align=8)
-            return context.get_dummy_value()
-
-        return signature, codegen
-
-    return dots
-
-
-dot_numbers = instruction(_dots(broadcast=True))
-dot_lanes = instruction(_dots(broadcast=False))

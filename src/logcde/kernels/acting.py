@@ -9,9 +9,7 @@ from numba.np.numpy_support import carray
 
 from logcde.kernels import bridge, dense_flow, flow
 from logcde.kernels.bridge import ARGUMENTS, RESULTS, answers_query, batch_and_shape, data, words
-
-WIDEST = 16
-"""Up to this size matrices go side by side in lanes; above it there are few of them, and they go one by one."""
+from logcde.kernels.flow import WIDEST
 
 
 def targets(size: int, dtype: np.dtype, exact: bool) -> tuple[str, str] | None:

@@ -16,6 +16,9 @@ import numpy as np
 from logcde.kernels._blocks import WIDE, add_outer, add_rows, affine, copy_rows, descend, largest_norm
 from logcde.kernels._jit import index, inlined, kernel
 
+WIDEST = 16
+"""Up to this size matrices go side by side in lanes; above it there are few of them: see `dense_flow`."""
+
 MOST = 65_536
 """Parts that an exponential may be divided into. A larger matrix has no meaningful one, and gives NaN."""
 

@@ -1,6 +1,6 @@
 """Linear models on the host without JAX: their generators are computed once, then one compiled call predicts.
 
-All arithmetic is in double precision, whatever the model's own is; predictions have the model's.
+Flows are those of training, in the model's own precision.
 """
 
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxtyping import Float, Float64
 from logcde.embedding import Opening
 from logcde.flows import Euler, Exponential, LinearDynamics
 from logcde.kernels import serve
-from logcde.kernels._simd import EIGHT
+from logcde.kernels.flow import DOUBLE, SINGLE, WIDEST
 from logcde.models import CDE, EachInterval, Mean, Terminal, UnitIncrements, Unscaled
 from logcde.models.readout import Readout
 from logcde.online.serving import AbstractServed, CompiledModel, Kept, Steps
@@ -38,61 +38,55 @@ class LinearModel(AbstractServed):
     """A linear CDE with an affine or MLP readout, by `logcde.kernels.serve`."""
 
     def __init__(self, model: CDE) -> None:
-        dynamics, basis = model.dynamics, model.basis
+        dynamics, basis, readout = model.dynamics, model.basis, model.readout
         assert isinstance(dynamics, LinearDynamics)
         assert basis is not None
-        generators = np.asarray(dynamics.field.generators(), np.float64)
-        read, rows, columns, blocks = generators.shape
-        scale = np.asarray(model.scaling(jnp.ones(basis.dimension, model.initial.bias.dtype), basis), np.float64)
-        generators = generators * scale[:read, None, None, None]
-        # A state of the model is (row, block); the inner axis of the kernel is the longer of both.
-        across = blocks >= rows
-        places = np.arange(rows * blocks).reshape(rows, blocks)
-        if not across:
-            generators, places = generators.transpose(0, 3, 2, 1), places.T
-        outer, inner = places.shape
-        padded = -(-inner // EIGHT) * EIGHT
-        generators = np.pad(generators, ((0, 0), (0, 0), (0, 0), (0, padded - inner)))
-        tiles = generators.reshape(read, -1, EIGHT).transpose(1, 0, 2)
-        # Where each number of the kernel's state is in the model's, which has one more number: zero, for padding.
-        self._places = np.pad(places, ((0, 0), (0, padded - inner)), constant_values=rows * blocks).reshape(-1)
-        layers = model.readout.layers
-        weights = [np.asarray(layer.weight, np.float64) for layer in layers]
-        weights[0] = np.pad(weights[0], ((0, 0), (0, 1)))[:, self._places]
-        biases = [np.asarray(layer.bias, np.float64) for layer in layers]
-        packed = np.concatenate([np.append(w.T, b) for w, b in zip(weights, biases, strict=True)])
-        sizes = np.array([weights[0].shape[1], *(len(b) for b in biases)])
-        self._reading = serve.MEAN if isinstance(model.readout.reading, Mean) else serve.LAST
+        self._initial, self._dtype = model.initial, np.dtype(model.initial.bias.dtype)
+        generators = np.asarray(dynamics.field.generators())
+        count, rows, _, blocks = generators.shape
+        scale = np.asarray(model.scaling(jnp.ones(basis.dimension, self._dtype), basis))
+        generators = generators * scale[:count, None, None, None]
+        # The model's states are (row, block). Large blocks go one by one, and so come first.
+        places, shape = np.arange(rows * blocks).reshape(rows, blocks), (1, rows, blocks)
+        if rows > WIDEST:
+            generators, places, shape = np.moveaxis(generators, -1, 1), places.T, (blocks, rows, 1)
+        self._places = places.reshape(-1)
+        reach = SINGLE if self._dtype == np.float32 else DOUBLE
         exact = isinstance(dynamics.flow, Exponential)
-        self._moving = np.ascontiguousarray(tiles), (outer, columns, padded), across, exact, self._reading
-        self._all = *self._moving, packed, sizes
-        self._counted = isinstance(model.readout.reading, Mean) and model.readout.reading.initial
-        self._initial, self._outputs, self._dtype = model.initial, len(biases[-1]), np.dtype(model.initial.bias.dtype)
+        self._moving = np.ascontiguousarray(generators).reshape(count, -1), shape, reach, exact
+        weights = [np.asarray(layer.weight, np.float64) for layer in readout.layers]
+        weights[0] = weights[0][:, self._places]
+        biases = [np.asarray(layer.bias, np.float64) for layer in readout.layers]
+        packed = np.concatenate([np.append(w.T, b) for w, b in zip(weights, biases, strict=True)])
+        self._reading = packed, np.array([rows * blocks, *(len(b) for b in biases)])
+        self._mean = readout.reading if isinstance(readout.reading, Mean) else None
+        self._outputs, self._server = len(biases[-1]), serve.server(rows)
 
     def start(self, opening: Opening, static: Float64[np.ndarray, "static"]) -> Kept:
         """The state; for a mean also a sum and how many it has."""
         first = Opening(jnp.asarray(opening.first, self._dtype), opening.seen, opening.at_start)
-        hidden = np.asarray(self._initial(first, jnp.asarray(static, self._dtype)), np.float64)
-        state = np.append(hidden, 0.0)[self._places]
-        if self._reading == serve.LAST:
-            return (state,)
-        return (np.concatenate([state, state * self._counted, [self._counted]]),)
+        state = np.asarray(self._initial(first, jnp.asarray(static, self._dtype)))[self._places]
+        if self._mean is None:
+            return state, np.zeros(0)
+        return state, np.append(state, 1.0) * float(self._mean.initial)
 
     def advance(self, kept: Kept, steps: Steps) -> Kept:
         """By the kernel."""
-        moved = kept[0].copy()
-        serve.advance(moved, steps, *self._moving)
-        return (moved,)
+        state, total = kept[0].copy(), kept[1].copy()
+        self._server.advance(state, total, steps, *self._moving)
+        return state, total
 
     def predict(self, kept: Kept, steps: Steps) -> Float[np.ndarray, "output"]:
         """By the kernel."""
         out = np.empty(self._outputs, self._dtype)
-        serve.predict(kept[0], steps, *self._all, out)
+        self._server.predict(*kept, steps, *self._moving, *self._reading, out)
         return out
 
     def predict_many(self, kept: list[Kept], steps: list[Steps]) -> Float[np.ndarray, "series output"]:
         """By the kernel, one series after another."""
         out = np.empty((len(kept), self._outputs), self._dtype)
+        states, totals = (np.stack(part) for part in zip(*kept, strict=True))
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in steps])])
-        serve.predict_many(np.stack([state for (state,) in kept]), np.concatenate(steps), offsets, *self._all, out)
+        moving, reading = self._moving, self._reading
+        self._server.predict_many(states, totals, np.concatenate(steps), offsets, *moving, *reading, out)
         return out

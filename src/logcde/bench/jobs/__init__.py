@@ -9,6 +9,8 @@ from logcde.bench.jobs.dense import WholePaths as WholePaths
 from logcde.bench.jobs.index import Index as Index
 from logcde.bench.jobs.online import OneByOne as OneByOne
 from logcde.bench.jobs.scaling import Scaling as Scaling
+from logcde.bench.jobs.scans import Scans as Scans
+from logcde.bench.jobs.serving import Serving as Serving
 from logcde.bench.jobs.training import Training as Training
 
 JOBS: dict[str, AbstractJob] = {
@@ -23,6 +25,8 @@ JOBS: dict[str, AbstractJob] = {
         Scaling(),
         Index(),
         Training(),
+        Scans(),
+        Serving(),
     )
 }
 """In the order in which they run."""
