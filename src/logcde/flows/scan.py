@@ -34,7 +34,10 @@ class Acting(eqx.Module):
 
 
 class Fastest(eqx.Module):
-    """`Acting` on a CPU, where it is a compiled kernel, and `Chunked(128)` elsewhere; measured by `logcde.bench`."""
+    """`Acting` on a CPU, where it is a compiled kernel, and `Chunked(128)` elsewhere.
+
+    The job `scans` of `logcde.bench` compares them.
+    """
 
 
 FlowScan: TypeAlias = Sequential | Associative | Chunked | Acting | Fastest
