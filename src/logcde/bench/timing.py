@@ -26,13 +26,14 @@ from logcde.bench.windows import Windows
 class Clock:
     """How long to measure: rounds, the shortest sample worth a clock's word, and the most time for one contender.
 
-    Before each sample there is a rest, in which the threads of the one before, which may spin for a while, fall asleep.
+    Before each sample there is a rest, in which the threads of the one before fall asleep: those of OpenMP may spin for
+    a fifth of a second after their work is done.
     """
 
     rounds: int = 9
     shortest: float = 0.02
     patience: float = 20.0
-    rest: float = 0.05
+    rest: float = 0.3
 
 
 @dataclass
