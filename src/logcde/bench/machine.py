@@ -1,13 +1,11 @@
 """Under which circumstances something was measured."""
 
-import importlib.metadata
-import os
-import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from logcde.bench.peers import AbstractPeer, cores
+from logcde._machine import machine, versions
+from logcde.bench.peers import AbstractPeer
 
 
 def circumstances(peers: Sequence[AbstractPeer], seed: int, rounds: int) -> dict[str, Any]:
@@ -20,16 +18,8 @@ def circumstances(peers: Sequence[AbstractPeer], seed: int, rounds: int) -> dict
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": seed,
         "rounds": rounds,
-        "machine": {
-            "system": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-            "cores": cores(),
-            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        },
-        "versions": {
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numba", "numpy")},
-        },
+        "machine": machine(),
+        "versions": versions(),
         "peers": {
             peer.name: {"distribution": peer.distribution, "version": peer.version, "threads": peer.threads}
             for peer in peers

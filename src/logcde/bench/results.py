@@ -1,13 +1,13 @@
 """What was measured, as plain records that go to JSON and come back."""
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from logcde._files import write_whole
 from logcde.bench.cases import Point
 from logcde.bench.contenders import Role
 
@@ -109,10 +109,7 @@ class Results:
     def save(self, path: Path) -> None:
         """Write under a temporary name and rename, so that a file is always whole."""
         content = {"version": VERSION, **self.circumstances, "jobs": [asdict(job) for job in self.jobs.values()]}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Results":

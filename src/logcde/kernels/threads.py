@@ -9,17 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from logcde._machine import cores
+
 SMALL = 20_000
 """Work below this, in events or intervals, is done at once: starting threads would take longer."""
-
-
-def cores() -> int:
-    """How many cores this process may use.
-
-    >>> cores() >= 1
-    True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def spread(run: Callable[..., object], work: np.ndarray, *arguments: object, threads: int | None = None) -> None:

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from logcde._machine import cores
 from logcde.algebra import Basis
 from logcde.bench.cases import Case
 from logcde.bench.contenders import AbstractContender, CannotDo, Direct, Entry, Role, Windowed
-from logcde.bench.peers import AbstractPeer, cores
+from logcde.bench.peers import AbstractPeer
 
 
 class AbstractJob(abc.ABC):

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from logcde._machine import cores
 from logcde.algebra import Basis
 from logcde.bench.cases import AbstractTarget, Case, Times
 from logcde.bench.contenders import Direct, Entry, Role
 from logcde.bench.data import Events
 from logcde.bench.jobs.abstract import AbstractJob, ours, part
-from logcde.bench.peers import AbstractPeer, cores
+from logcde.bench.peers import AbstractPeer
 from logcde.embedding import Embedding
 from logcde.streams import Partition, Streams
 

@@ -8,11 +8,12 @@ from typing import ClassVar
 import jax
 import numpy as np
 
+from logcde._machine import cores
 from logcde.algebra import Basis
 from logcde.bench.cases import Case, Times
 from logcde.bench.contenders import AbstractContender, Entry, Role
 from logcde.bench.jobs.abstract import AbstractJob
-from logcde.bench.peers import AbstractPeer, cores
+from logcde.bench.peers import AbstractPeer
 from logcde.bench.steps import contender
 from logcde.embedding import Associative, Chunked, LogSignatures, Sequential
 from logcde.flows import Acting, Fastest

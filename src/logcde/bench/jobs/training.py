@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
+from logcde._machine import cores
 from logcde.bench import yardsticks
 from logcde.bench.cases import AbstractTarget, Case, NoTarget, Times
 from logcde.bench.contenders import Entry, Role
 from logcde.bench.jobs.abstract import AbstractJob
-from logcde.bench.peers import AbstractPeer, cores
+from logcde.bench.peers import AbstractPeer
 from logcde.bench.steps import contender
 from logcde.embedding import Embedding
 from logcde.flows import HermiteControl

@@ -2,7 +2,6 @@
 
 from logcde.bench.peers.abstract import AbstractPeer as AbstractPeer
 from logcde.bench.peers.abstract import AbstractStream as AbstractStream
-from logcde.bench.peers.abstract import cores as cores
 from logcde.bench.peers.closed import ClosedJax as ClosedJax
 from logcde.bench.peers.closed import ClosedNumPy as ClosedNumPy
 from logcde.bench.peers.compiled import IISignature as IISignature

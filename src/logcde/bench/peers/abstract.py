@@ -3,19 +3,14 @@
 import abc
 import importlib.metadata
 import importlib.util
-import os
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
+from logcde._machine import cores
 from logcde.bench.contenders import Engine, NotInstalled, Role
 from logcde.bench.coordinates import AbstractCoordinates
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class AbstractStream(abc.ABC):
