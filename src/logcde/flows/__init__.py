@@ -4,6 +4,7 @@ from logcde.flows.comparison import DiagonalLowRank as DiagonalLowRank
 from logcde.flows.comparison import Sparse as Sparse
 from logcde.flows.comparison import WalshHadamard as WalshHadamard
 from logcde.flows.controls import Controls as Controls
+from logcde.flows.controls import HeldControl as HeldControl
 from logcde.flows.controls import HermiteControl as HermiteControl
 from logcde.flows.controls import LinearControl as LinearControl
 from logcde.flows.controls import RectilinearControl as RectilinearControl
@@ -20,6 +21,7 @@ from logcde.flows.neural import NeuralField as NeuralField
 from logcde.flows.neural import ReLU as ReLU
 from logcde.flows.neural import SiLU as SiLU
 from logcde.flows.neural import Tanh as Tanh
+from logcde.flows.recurrent import FadingGRU as FadingGRU
 from logcde.flows.scan import Acting as Acting
 from logcde.flows.scan import Euler as Euler
 from logcde.flows.scan import Exponential as Exponential

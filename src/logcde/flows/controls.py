@@ -17,7 +17,7 @@ from jaxtyping import Array, DTypeLike, Float, Int
 from logcde.algebra import Basis
 from logcde.embedding import Coordinates, Opening, opening_of
 from logcde.errors import ModelError
-from logcde.flows.interpolation import Points, jumps_of, points_of, stretches_of
+from logcde.flows.interpolation import Points, jumps_of, knots_of, points_of, stretches_of
 from logcde.streams import Cuts, Partition, Schema, Streams
 from logcde.streams.ragged import offsets_of, owners
 
@@ -160,16 +160,57 @@ class RectilinearControl(AbstractControl):
         self, streams: Streams, points: Points, begins: np.ndarray, first: np.ndarray, last: np.ndarray
     ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
         """One for each stretch, in which time goes on, and one for each event."""
-        place, series = points.of_events, owners(streams.offsets)
-        final = (place == last[series]) & (streams.times == streams.horizon[series])
-        events = np.flatnonzero((first[series] <= place) & ((place < last[series]) | final))
+        events = _seen(streams, points, first, last)
         clock = self._clock(points, begins)
         channels = len(streams.schema.channels)
         still = np.pad(clock, ((0, 0), (channels, 0)))
         moves = np.pad(jumps_of(streams, events), ((0, 0), (0, clock.shape[1])))
-        keys = np.concatenate([2 * begins + 1, 2 * place[events]])
+        keys = np.concatenate([2 * begins + 1, 2 * points.of_events[events]])
         order = np.argsort(keys)
         return np.concatenate([still, moves])[order], keys[order]
+
+
+class HeldControl(AbstractControl):
+    """What a recurrent network is fed: no path, but a row of numbers at each event and at each query point.
+
+    A row has the last value of each channel, 0 before the first; whether it is observed now, 1 or 0; and how long ago
+    the channel was last observed before now, or the series began. At a query point nothing is observed.
+
+    >>> streams = Streams.from_arrays([[0.5, 2.0]], [[[1.0, np.nan], [5.0, 7.0]]], channels=["pulse", "temp"])
+    >>> HeldControl()(streams, Partition.uniform(1)).values[0, :, :4]
+    array([[1., 0., 1., 0.],
+           [1., 0., 0., 0.],
+           [5., 7., 1., 1.]])
+    """
+
+    time: bool = eqx.field(default=False, init=False, static=True)
+    dtype: DTypeLike = eqx.field(default=np.float64, static=True)
+
+    def pieces(
+        self, streams: Streams, points: Points, begins: np.ndarray, first: np.ndarray, last: np.ndarray
+    ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
+        """One for each event and one for each query point but the first, before what happens there."""
+        knots = knots_of(streams, points)
+        before = np.roll(knots.latest, 1, axis=0)
+        before[np.diff(points.series, prepend=-1) != 0] = -1
+        ago = points.times[:, None] - np.where(before >= 0, knots.times[before], 0.0)
+        events = points.of_events[_seen(streams, points, first, last)]
+        queried = np.zeros(len(points.times), bool)
+        queried[points.of_cuts] = True
+        queries = begins[queried[begins + 1]] + 1
+        at_events = (knots.values[knots.latest[events]], knots.observed[events], ago[events])
+        at_queries = (knots.values[before[queries]], np.zeros_like(knots.observed[queries]), ago[queries])
+        rows = np.concatenate([np.concatenate(part, axis=1) for part in (at_events, at_queries)])
+        keys = np.concatenate([2 * events, 2 * queries - 1])
+        order = np.argsort(keys)
+        return rows[order], keys[order]
+
+
+def _seen(streams: Streams, points: Points, first: np.ndarray, last: np.ndarray) -> Int[np.ndarray, "event"]:
+    """The events from a series' first query point to its last, without one there unless it is the horizon."""
+    place, series = points.of_events, owners(streams.offsets)
+    final = (place == last[series]) & (streams.times == streams.horizon[series])
+    return np.flatnonzero((first[series] <= place) & ((place < last[series]) | final))
 
 
 def _ends(

@@ -10,7 +10,7 @@ give NaN for a channel that is never observed, and bend a channel's cubic where 
 import dataclasses
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from logcde.embedding.factors import increments_of
 from logcde.streams import Cuts, Streams
@@ -75,29 +75,49 @@ class Stretches:
         return np.stack([self.share * at_begin, self.share**2 * change, self.share**3 * -3 * bend], axis=1)
 
 
-def stretches_of(streams: Streams, points: Points, begins: Int64[np.ndarray, "stretch"]) -> Stretches:
-    """The knots around the stretches that begin at these points."""
+@dataclasses.dataclass(frozen=True)
+class Knots:
+    """Observations sorted by series, channel and time, so that the next one of a channel is the next row.
+
+    One more row, the last, stands for "there is none". `latest` is the row of each channel's last observation up to and
+    including each point, and `observed` whether it is at that point.
+    """
+
+    owner: Int64[np.ndarray, "_"]
+    times: Float64[np.ndarray, "_"]
+    values: Float64[np.ndarray, "_"]
+    latest: Int64[np.ndarray, "point channel"]
+    observed: Bool[np.ndarray, "point channel"]
+
+
+def knots_of(streams: Streams, points: Points) -> Knots:
+    """Every channel's own knots, and which of them are known at each point."""
     channels = len(streams.schema.channels)
     event = owners(streams.obs_offsets)
     series = owners(streams.offsets)[event]
-    # Sorted by series, channel and time, the next knot of a channel is the next row. One more row, the last, stands for
-    # "there is none".
     order = np.lexsort((event, streams.channel, series))
     event, channel = event[order], streams.channel[order]
     owner = np.append(series[order] * channels + channel, -1)
+    # Rows of a channel are numbered in the order of points, so the latest has the largest number.
+    rows = np.full((len(points.times), channels), -1)
+    rows[points.of_events[event], channel] = np.arange(len(event))
+    latest = np.maximum.accumulate(rows, axis=0)
+    latest[owner[latest] != points.series[:, None] * channels + np.arange(channels)] = -1
     times, values = np.append(streams.times[event], 0.0), np.append(streams.value[order], 0.0)
-    follows = np.append(owner[1:] == owner[:-1], False)
-    rise = np.where(follows, np.append(np.diff(values), 0.0), 0.0)
-    gap = np.where(follows, np.append(np.diff(times), 1.0), 1.0)
+    return Knots(owner, times, values.astype(np.float64), latest, rows >= 0)
+
+
+def stretches_of(streams: Streams, points: Points, begins: Int64[np.ndarray, "stretch"]) -> Stretches:
+    """The knots around the stretches that begin at these points."""
+    knots = knots_of(streams, points)
+    follows = np.append(knots.owner[1:] == knots.owner[:-1], False)
+    rise = np.where(follows, np.append(np.diff(knots.values), 0.0), 0.0)
+    gap = np.where(follows, np.append(np.diff(knots.times), 1.0), 1.0)
     slope = rise / gap
     tangent = np.where(np.roll(follows, 1), np.roll(slope, 1), slope) * gap * follows
-    # Rows of a channel are numbered in the order of points, so the latest has the largest number.
-    latest = np.full((len(points.times), channels), -1)
-    latest[points.of_events[event], channel] = np.arange(len(event))
-    knot = np.maximum.accumulate(latest, axis=0)[begins]
-    knot[owner[knot] != points.series[begins, None] * channels + np.arange(channels)] = -1
+    knot = knots.latest[begins]
     start, stop = points.times[begins, None], points.times[begins + 1, None]
-    return Stretches(rise[knot], tangent[knot], (start - times[knot]) / gap[knot], (stop - start) / gap[knot])
+    return Stretches(rise[knot], tangent[knot], (start - knots.times[knot]) / gap[knot], (stop - start) / gap[knot])
 
 
 def jumps_of(streams: Streams, events: Int64[np.ndarray, "jump"]) -> Float64[np.ndarray, "jump channel"]:

@@ -16,5 +16,6 @@ from logcde.models.nonlinear import LogNCDE as LogNCDE
 from logcde.models.readout import EachInterval as EachInterval
 from logcde.models.readout import Mean as Mean
 from logcde.models.readout import Terminal as Terminal
+from logcde.models.recurrent import GRUD as GRUD
 from logcde.models.scaling import UnitIncrements as UnitIncrements
 from logcde.models.scaling import Unscaled as Unscaled

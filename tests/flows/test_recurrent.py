@@ -1,0 +1,73 @@
+"""The gated unit with fading, against the equations of its paper written out, and what it is fed."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from logcde import GRUD, HeldControl, Inputs, Partition, Streams
+from logcde.errors import ModelError
+from logcde.flows import FadingGRU
+from logcde.streams import Keep
+
+NAN = np.nan
+
+
+def held(times, values, partition, horizon):
+    streams = Streams.from_arrays(times, values, channels=["a", "b"], horizon=horizon, empty=Keep())
+    return HeldControl()(streams, partition)
+
+
+def test_rows_say_what_was_seen_last_what_is_seen_now_and_how_long_ago():
+    rows = held([[1.0, 2.5]], [[[3.0, NAN], [5.0, 7.0]]], Partition.at([0.0, 2.0, 4.0]), 4.0)
+    expected = [
+        [3.0, 0.0, 1.0, 0.0, 1.0, 1.0],  # a is seen; neither was before, so both are as old as the series
+        [3.0, 0.0, 0.0, 0.0, 1.0, 2.0],  # the first query point
+        [5.0, 7.0, 1.0, 1.0, 1.5, 2.5],
+        [5.0, 7.0, 0.0, 0.0, 1.5, 1.5],  # the last one
+    ]
+    np.testing.assert_allclose(rows.values[0], expected)
+    np.testing.assert_array_equal(rows.ends[0], [1, 3])
+
+
+def test_what_happens_at_a_query_point_belongs_to_the_next_interval_and_at_the_horizon_to_the_last():
+    rows = held([[2.0, 4.0]], [[[3.0, NAN], [NAN, 7.0]]], Partition.at([0.0, 2.0, 4.0]), 4.0)
+    np.testing.assert_allclose(rows.values[0, :, :2], [[0, 0], [3, 0], [3, 0], [3, 7]])
+    np.testing.assert_array_equal(rows.values[0, :, 2:4], [[0, 0], [1, 0], [0, 0], [0, 1]])
+    np.testing.assert_array_equal(rows.ends[0], [0, 3])
+
+
+def test_series_do_not_know_of_each_other():
+    alone = held([[1.0]], [[[NAN, 2.0]]], Partition.uniform(2), 4.0)
+    after = held([[3.0], [1.0], []], [[[8.0, 9.0]], [[NAN, 2.0]], np.zeros((0, 2))], Partition.uniform(2), 4.0)
+    np.testing.assert_array_equal(after.values[1], alone.values[0])
+    np.testing.assert_array_equal(after.values[2, :2, :4], np.zeros((2, 4)))
+
+
+def test_one_step_is_that_of_the_paper():
+    dynamics = FadingGRU(channels=2, hidden=3, dtype=jnp.float64, key=jax.random.key(0))
+    hidden, row = np.array([0.3, -0.2, 0.9]), np.array([2.0, -1.0, 0.0, 1.0, 1.5, 0.7])
+    last, observed, ago = np.split(row, 3)
+    gamma_x = np.exp(-np.maximum(np.asarray(dynamics.fade_values) * ago, 0))
+    gamma_h = np.exp(-np.maximum(np.asarray(dynamics.fade_hidden) @ ago + np.asarray(dynamics.delay), 0))
+    seen = np.concatenate([observed * last + (1 - observed) * gamma_x * last, observed])
+    expected = dynamics.cell(jnp.asarray(seen), jnp.asarray(gamma_h * hidden))
+    np.testing.assert_allclose(dynamics.advance(jnp.asarray(hidden), jnp.asarray(row)), expected, rtol=1e-12)
+
+
+def test_unrolling_is_one_row_after_another_and_padding_does_nothing():
+    dynamics = FadingGRU(channels=1, hidden=3, dtype=jnp.float64, key=jax.random.key(0))
+    rows = jnp.asarray(np.random.default_rng(0).normal(size=(5, 3)))
+    state, states = jnp.ones(3), dynamics.unroll(jnp.ones(3), rows, jnp.asarray(4))
+    for number in range(4):
+        state = dynamics.advance(state, rows[number])
+        np.testing.assert_allclose(states[number], state, rtol=1e-12)
+    np.testing.assert_array_equal(states[4], states[3])
+
+
+def test_rows_of_another_kind_are_refused():
+    rows = held([[1.0]], [[[1.0, 2.0]]], Partition.uniform(1), 2.0)
+    model = GRUD(rows.basis, hidden=4, outputs=1, key=jax.random.key(0))
+    assert model(Inputs.of(rows)[0]).shape == (1,)
+    with pytest.raises(ModelError, match="2 channels need three each. Give the model what a HeldControl makes"):
+        model.dynamics.advance(jnp.ones(4, jnp.float32), jnp.ones(5, jnp.float32))
