@@ -1,0 +1,107 @@
+"""Pictures of what was learnt: curves, predictions beside the truth, errors under one condition and another."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from logcde.plot.style import COLOURS, MARKS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def curves(axes: "Axes", training: np.ndarray, held_out: np.ndarray, label: str, number: int = 0) -> "Axes":
+    """Draw losses (seed, epoch) over epochs: the mean over seeds, and a band from the least to the largest."""
+    colour = COLOURS[number % len(COLOURS)]
+    epochs = np.arange(1, np.shape(held_out)[1] + 1)
+    for losses, dashes, what in ((training, (4, 2), "training"), (held_out, (), "test")):
+        axes.plot(epochs, np.mean(losses, axis=0), color=colour, dashes=dashes, lw=1.4, label=f"{label}, {what}")
+        axes.fill_between(epochs, np.min(losses, axis=0), np.max(losses, axis=0), color=colour, alpha=0.15, lw=0)
+    axes.set_yscale("log")
+    axes.set_xlabel("epoch")
+    axes.set_xlim(1, len(epochs))
+    return _plain(axes)
+
+
+def predictions(
+    axes: "Axes",
+    times: np.ndarray,
+    predicted: np.ndarray,
+    truth: tuple[np.ndarray, np.ndarray],
+    names: Sequence[str],
+) -> "Axes":
+    """Draw predictions (time, channel) as marks over the truth, which is a pair of times and values (time, channel)."""
+    for channel, name in enumerate(names):
+        colour = COLOURS[channel % len(COLOURS)]
+        axes.plot(truth[0], truth[1][:, channel], color=colour, lw=1.2, alpha=0.6, label=f"{name}, truth")
+        mark = MARKS[channel % len(MARKS)]
+        axes.plot(times, predicted[:, channel], mark, color=colour, ms=4, mfc="white", label=f"{name}, predicted")
+    axes.set_xlim(truth[0][0], truth[0][-1])
+    return _plain(axes)
+
+
+def heatmap(
+    axes: "Axes", means: np.ndarray, spreads: np.ndarray, rows: Sequence[str], columns: Sequence[str]
+) -> "Axes":
+    """Draw a table of means and standard deviations, dark where they are large, on a logarithmic scale."""
+    from matplotlib.colors import LogNorm
+
+    norm = LogNorm(means.min(), max(means.max(), means.min() * 1.01))
+    axes.imshow(means, cmap="YlGnBu", norm=norm, aspect="auto")
+    for row, column in np.ndindex(means.shape):
+        dark = norm(means[row, column]) > 0.55
+        text = f"{means[row, column]:.3g}\n± {spreads[row, column]:.2g}"
+        axes.text(column, row, text, ha="center", va="center", fontsize=9, color="white" if dark else "black")
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    return axes
+
+
+def against(
+    axes: "Axes",
+    places: Sequence[float],
+    lines: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    dashed: Sequence[str] = (),
+) -> "Axes":
+    """Draw several lines of means with standard deviations over places, both axes logarithmic."""
+    for number, (name, (means, spreads)) in enumerate(lines.items()):
+        style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)], "ms": 5, "lw": 1.4}
+        if name in dashed:
+            style |= {"dashes": (4, 2), "mfc": "white"}
+        low = np.minimum(spreads, 0.9 * means)  # a bar that ends above zero, which a logarithmic axis does not have
+        axes.errorbar(places, means, yerr=[low, spreads], capsize=2, label=name, **style)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(places, [f"{place:g}" for place in places])
+    axes.legend(frameon=False, fontsize=8)
+    return _plain(axes)
+
+
+def dots(axes: "Axes", groups: Mapping[str, Sequence[float]], number: int = 0) -> "Axes":
+    """Draw one row for each group: all its values as dots and their mean as a bar, on a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    colour = COLOURS[number % len(COLOURS)]
+    for row, values in enumerate(groups.values()):
+        axes.plot(values, [row] * len(values), "o", color=colour, ms=4, alpha=0.5, mew=0)
+        axes.plot([np.mean(values)] * 2, [row - 0.32, row + 0.32], color=colour, lw=2)
+    axes.set_yticks(range(len(groups)), list(groups))
+    axes.set_ylim(len(groups) - 0.5, -0.5)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(axis="x", color="0.92", lw=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(axis="y", length=0)
+    return _plain(axes)
+
+
+def _plain(axes: "Axes") -> "Axes":
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return axes
