@@ -59,3 +59,11 @@ class ArtefactError(LogcdeError):
 
 class CheckFailed(LogcdeError, AssertionError):  # noqa: N818
     """A law that a model breaks."""
+
+
+class DatasetError(LogcdeError):
+    """A data set that cannot be made, found or read."""
+
+
+class ExperimentError(LogcdeError):
+    """A configuration or a folder of results that an experiment cannot work with."""
