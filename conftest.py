@@ -6,6 +6,18 @@ from jaxtyping import install_import_hook
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Kernels are left out: Numba compiles their plain Python source.
-CHECKED = ["algebra", "streams", "embedding", "paths", "artefact", "flows", "models", "train", "online", "testing"]
+CHECKED = [
+    "algebra",
+    "streams",
+    "embedding",
+    "paths",
+    "artefact",
+    "flows",
+    "models",
+    "train",
+    "online",
+    "testing",
+    "datasets",
+]
 with install_import_hook([f"logcde.{name}" for name in CHECKED], "beartype.beartype"):
-    import logcde  # noqa: F401
+    import logcde._api  # noqa: F401
