@@ -1,0 +1,5 @@
+"""`python -m logcde`: the same as `logcde`."""
+
+from logcde.cli import main
+
+main()

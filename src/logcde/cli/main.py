@@ -1,0 +1,96 @@
+"""`logcde`: its commands and their options. What a command needs is imported when it is run, and not before."""
+
+import dataclasses
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Literal, NoReturn, TypeAlias
+
+import tyro
+
+from logcde.errors import LogcdeError
+
+
+@dataclasses.dataclass(frozen=True)
+class Reproduce:
+    """Rerun an experiment of the paper, with every table and figure, into a folder of results.
+
+    What is finished is kept: after Ctrl-C the same command goes on. Example: logcde reproduce sinusoid --quick
+    """
+
+    experiment: tyro.conf.Positional[Literal["sinusoid", "brownian"]]
+    """Coupled sinusoids under four observation regimes, or a linear system driven by Brownian motion."""
+    out: Path | None = None
+    """Folder of the results; results/EXPERIMENT if not given."""
+    config: Path | None = None
+    """A TOML file in place of the one that comes with the package."""
+    seeds: tuple[int, ...] = ()
+    """Other seeds than those of the configuration."""
+    quick: bool = False
+    """A first look in minutes: one seed, fewer epochs, few variants."""
+    fresh: bool = False
+    """Run everything again, also what is finished."""
+    workers: int | None = None
+    """How many models to train at once; one for each core if not given."""
+
+    def run(self) -> int:
+        """Do it."""
+        from logcde.experiments import EXPERIMENTS, reproduce
+
+        return reproduce(
+            EXPERIMENTS[self.experiment],
+            out=self.out,
+            config=self.config,
+            seeds=self.seeds,
+            quick=self.quick,
+            fresh=self.fresh,
+            workers=self.workers,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Cite:
+    """Print what to cite, as BibTeX. Example: logcde cite >> references.bib"""
+
+    def run(self) -> int:
+        """Do it."""
+        sys.stdout.write(PAPER)
+        return 0
+
+
+PAPER = """@article{walker2026faithful,
+  title = {Faithful Embeddings of Irregular and Asynchronous Data for Online {Log-NCDEs}},
+  author = {Walker, Benjamin and Bloch, Alexandre and Yang, Lingyi and Morley, Sam and Lyons, Terry},
+  year = {2026},
+}
+"""
+
+Command: TypeAlias = (
+    Annotated[Reproduce, tyro.conf.subcommand("reproduce")] | Annotated[Cite, tyro.conf.subcommand("cite")]
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command. An error that a person can act on is a sentence, not a trace."""
+    command = tyro.cli(Command, prog="logcde", description=DESCRIPTION, args=arguments)
+    # Being asked to end is the same as Ctrl-C, which also works where a shell has it ignored for what runs behind it.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    try:
+        code = command.run()
+    except LogcdeError as error:
+        sys.exit(f"logcde: {error}")
+    sys.exit(code)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+DESCRIPTION = "Learning from irregular, asynchronous observation streams, without filling a gap."
+
+
+if __name__ == "__main__":
+    main()

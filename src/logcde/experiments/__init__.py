@@ -1,0 +1,10 @@
+"""The experiments of the paper, rerun."""
+
+from types import MappingProxyType
+
+from logcde.experiments.abstract import AbstractExperiment as AbstractExperiment
+from logcde.experiments.brownian import Brownian as Brownian
+from logcde.experiments.reproduce import reproduce as reproduce
+from logcde.experiments.sinusoid import Sinusoid as Sinusoid
+
+EXPERIMENTS = MappingProxyType({experiment.name: experiment for experiment in (Sinusoid(), Brownian())})

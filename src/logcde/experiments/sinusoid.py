@@ -1,0 +1,160 @@
+"""Coupled sinusoids, learnt in one observation regime and tested in all (`sec:sinusoid`, `app:sinusoid`)."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from logcde.datasets import REGIMES, sinusoids
+from logcde.errors import ExperimentError
+from logcde.experiments import sinusoid_report
+from logcde.experiments.abstract import AbstractCell, AbstractExperiment, Record, Tell
+from logcde.experiments.claims import Conclusion
+from logcde.experiments.recipes import Curve, Model, Training, Variant, best_of, keys_of, validation_error
+from logcde.models import predict_all
+from logcde.train import score
+
+EXAMPLES = 3
+
+
+class SinusoidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is run: variants on all regimes, and candidates, the best of which on validation series becomes `ours`."""
+
+    seeds: tuple[int, ...]
+    train: int = 2048
+    test: int = 512
+    regimes: tuple[str, ...] = tuple(REGIMES)
+    variants: dict[str, Variant]
+    candidates: dict[str, Variant] = {}
+    validation: float = 0.15
+
+    def __post_init__(self) -> None:
+        unknown = set(self.regimes) - set(REGIMES)
+        if unknown or not self.regimes:
+            raise ValueError(f"regimes are some of {', '.join(REGIMES)}, not {', '.join(unknown) or 'none'}")
+        if "printed" not in self.variants or "ours" in self.variants:
+            raise ValueError("variants need one called 'printed' and none called 'ours', which the candidates decide")
+        if not self.seeds or not 0 < self.validation < 1:
+            raise ValueError("there is at least one seed, and validation is a fraction")
+
+
+class SinusoidCell(AbstractCell, frozen=True, kw_only=True):
+    """One model, trained in one regime. With `validation` it is tested on that part of its training series only."""
+
+    regime: str
+    model: Model
+    training: Training
+    train: int
+    test: int
+    validation: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """Variant, regime and seed."""
+        return f"{self.variant}, {self.regime}, seed {self.seed}"
+
+
+class SinusoidOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean squared errors by test regime, or that on the validation series; the first predictions of the own regime."""
+
+    mse: dict[str, float]
+    curve: Curve
+    parameters: int
+    train_seconds: float
+    predictions: list[list[list[float]]] = []
+
+
+class Sinusoid(AbstractExperiment[SinusoidConfig, SinusoidCell, SinusoidOutcome]):
+    """Second experiment of the paper."""
+
+    name: ClassVar[str] = "sinusoid"
+    title: ClassVar[str] = "Synthetic coupled data: learn in one observation regime, predict in all"
+    config: ClassVar = SinusoidConfig
+    cell: ClassVar = SinusoidCell
+    outcome: ClassVar = SinusoidOutcome
+
+    def cells(self, config: SinusoidConfig, done: Mapping[SinusoidCell, SinusoidOutcome]) -> Sequence[SinusoidCell]:
+        """Variants and candidates, and when these are done the best candidate with all seeds."""
+        variants = [
+            cell for name, variant in config.variants.items() for cell in _cells(config, name, variant, config.seeds)
+        ]
+        chosen = best_of(validation_errors(config, done))
+        ours = [] if chosen is None else _cells(config, "ours", config.candidates[chosen], config.seeds)
+        return [*variants, *_candidates(config), *ours]
+
+    def run(self, cell: SinusoidCell, tell: Tell) -> SinusoidOutcome:
+        """Train and test one model."""
+        data = sinusoids(cell.regime, cell.train, (cell.seed, 0)).data
+        inputs, basis = cell.model.inputs(data)
+        for_model, for_training = keys_of(cell.seed)
+        model = cell.model.model(basis, data.targets.shape[-1], for_model)
+        if cell.validation:
+            kept = cell.train - round(cell.train * cell.validation)
+            held_out = {"validation": (inputs[kept:], data.targets[kept:])}
+            inputs, targets, own = inputs[:kept], data.targets[:kept], "validation"
+        else:
+            tests = {regime: sinusoids(regime, cell.test, (cell.seed, 1)).data for regime in REGIMES}
+            held_out = {regime: (cell.model.inputs(test)[0], test.targets) for regime, test in tests.items()}
+            targets, own = data.targets, cell.regime
+        result = cell.training(model, inputs, targets, held_out[own], for_training, tell)
+        few = predict_all(result.last, held_out[own][0][:EXAMPLES])
+        return SinusoidOutcome(
+            mse={regime: score(result.last, *test) for regime, test in held_out.items()},
+            curve=Curve.of(result),
+            parameters=result.summary.parameters,
+            train_seconds=result.summary.seconds,
+            predictions=[] if cell.validation else np.round(np.asarray(few, float), 4).tolist(),
+        )
+
+    def conclude(self, config: SinusoidConfig, records: Mapping[SinusoidCell, Record], folder: Path) -> Conclusion:
+        """Tables, figures and claims."""
+        done = {cell: record.outcome for cell, record in records.items()}
+        by_variant = {
+            name: {(cell.regime, cell.seed): records[cell] for cell in cells if cell in records}
+            for name, cells in itertools.groupby(self.cells(config, done), lambda cell: cell.variant)
+        }
+        searched = validation_errors(config, done)
+        if not by_variant["printed"]:
+            raise ExperimentError("No model of the printed recipe was trained, so there is nothing to conclude.")
+        return sinusoid_report.conclude(config, by_variant, searched, best_of(searched), folder)
+
+
+def validation_errors(config: SinusoidConfig, done: Mapping[SinusoidCell, SinusoidOutcome]) -> dict[str, float | None]:
+    """Of each candidate, over all regimes; None if some are missing."""
+    errors: dict[str, float | None] = {}
+    for name in config.candidates:
+        mine = [cell for cell in _candidates(config) if cell.variant == f"candidate {name}"]
+        known = all(cell in done for cell in mine)
+        errors[name] = validation_error(done[cell].mse["validation"] for cell in mine) if known else None
+    return errors
+
+
+def _candidates(config: SinusoidConfig) -> list[SinusoidCell]:
+    """Every candidate with the first seed, which sees no test series."""
+    return [
+        cell
+        for name, variant in config.candidates.items()
+        for cell in _cells(config, f"candidate {name}", variant, config.seeds[:1], config.validation)
+    ]
+
+
+def _cells(
+    config: SinusoidConfig, name: str, variant: Variant, seeds: Sequence[int], validation: float = 0.0
+) -> list[SinusoidCell]:
+    return [
+        SinusoidCell(
+            variant=name,
+            seed=seed,
+            regime=regime,
+            model=variant.model,
+            training=variant.training,
+            train=config.train,
+            test=config.test,
+            validation=validation,
+        )
+        for seed in seeds[: variant.repeats or None]
+        for regime in config.regimes
+    ]

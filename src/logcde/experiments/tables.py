@@ -1,0 +1,44 @@
+"""Numbers of several seeds as a mean and a standard deviation, for programs and for people."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """Mean and standard deviation over seeds (that of the seeds themselves, not an estimate from a sample)."""
+
+    mean: float
+    std: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "Spread":
+        """Of one value for each seed.
+
+        >>> Spread.of([1.0, 3.0])
+        Spread(mean=2.0, std=1.0)
+        """
+        found = np.array(list(values))
+        return cls(float(found.mean()), float(found.std()))
+
+    def text(self, unit: float = 1.0) -> str:
+        """In multiples of a unit.
+
+        >>> Spread(2.34e-3, 1.2e-4).text(1e-2)
+        '0.234 ± 0.012'
+        """
+        return f"{self.mean / unit:.3g} ± {self.std / unit:.2g}"
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table for a page.
+
+    >>> print(markdown(["m", "error"], [["2", "0.1"]]))
+    | m | error |
+    |---|---|
+    | 2 | 0.1 |
+    """
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("|" + "|".join(cells) + "|" if number == 1 else "| " + " | ".join(cells) + " |"
+                     for number, cells in enumerate(lines))  # fmt: skip
