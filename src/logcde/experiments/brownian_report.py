@@ -230,17 +230,17 @@ def _draw(config: "BrownianConfig", runs: Runs, rows: Sequence[Row], best: str, 
         "true system, level 1": "oracle1",
         "true system, level 2": "oracle2",
     }
-    figure = plot.figure_of(6.4, 4.4)
-    axes = plot.against(
-        figure.subplots(),
-        [row.m for row in rows],
-        {
-            label: (np.array([cell.mean for cell in cells]), np.array([cell.std for cell in cells]))
-            for label, name in lines.items()
-            if all(cells := [getattr(row, name) for row in rows])
-        },
-        dashed=("true system, level 1", "true system, level 2"),
-    )
+    drawn = {
+        label: (np.array([cell.mean for cell in cells]), np.array([cell.std for cell in cells]))
+        for label, name in lines.items()
+        if all(cells := [getattr(row, name) for row in rows])
+    }
+    for level, errors in PAPER.items():
+        if all(row.m in errors for row in rows):
+            drawn[f"paper, level {level}"] = (np.array([errors[row.m] for row in rows]), np.zeros(len(rows)))
+    figure = plot.figure_of(6.4, 4.8)
+    dashed = [label for label in drawn if not label.startswith("level")]
+    axes = plot.against(figure.subplots(), [row.m for row in rows], drawn, dashed)
     axes.set_xlabel("query intervals")
     axes.set_ylabel("test MSE")
     plot.save(figure, folder / "errors.png")

@@ -1,6 +1,7 @@
 """From a configuration to a folder of results: cells, tables, figures, a summary, and how it came about."""
 
 import importlib.resources
+import importlib.util
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -35,6 +36,8 @@ def reproduce(
     Cells that were finished before with the same settings are not run again unless `fresh`. Results go to
     `results/NAME`, or `results/NAME-quick` for a quick look, so that one never takes the place of the other.
     """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ExperimentError("The figures of an experiment need Matplotlib: pip install 'logcde[plot]'.")
     console = console or Console(width=None if Console().is_terminal else 120)
     settings = settings_of(experiment, config, seeds, quick)
     folder = out or Path("results") / f"{experiment.name}{'-quick' if quick else ''}"

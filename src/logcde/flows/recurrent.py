@@ -94,9 +94,12 @@ class FadingGRU(AbstractDynamics):
         self, hidden: Float[Array, "hidden"], driven: Float[Array, "gates"], faded: Float[Array, "hidden"]
     ) -> Float[Array, "hidden"]:
         """The equations of `eqx.nn.GRUCell`, whose product with the input is given."""
+        bias, new_bias = self.cell.bias, self.cell.bias_n
+        assert bias is not None
+        assert new_bias is not None
         hidden = faded * hidden
-        reset_in, update_in, new_in = jnp.split(driven + self.cell.bias, 3)
+        reset_in, update_in, new_in = jnp.split(driven + bias, 3)
         reset_h, update_h, new_h = jnp.split(self.cell.weight_hh @ hidden, 3)
         reset, update = jax.nn.sigmoid(reset_in + reset_h), jax.nn.sigmoid(update_in + update_h)
-        new = jnp.tanh(new_in + reset * (new_h + self.cell.bias_n))
+        new = jnp.tanh(new_in + reset * (new_h + new_bias))
         return new + update * (hidden - new)
