@@ -257,14 +257,16 @@ def _draw_examples(config: "BrownianConfig", record: Record, file: Path) -> None
     shown = record.outcome.predictions
     paths = brownian(cell.test, (cell.seed, 1), cell.steps)
     fine = np.linspace(0, 1, cell.steps + 1)
-    figure = plot.figure_of(8, 1.9 * len(shown))
-    panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    for series, (axes, rows) in enumerate(zip(panels, shown, strict=True)):
-        plot.predictions(axes, fine[cuts[1:]], np.array(rows), (fine, paths.states[series]), ("X1", "X2"))
-    title = f"Trained with level {cell.level}, {cell.intervals} intervals"
-    panels[0].set_title(title, loc="left", fontsize=11)
-    panels[-1].set_xlabel("time")
-    figure.legend(
-        *panels[0].get_legend_handles_labels(), frameon=False, fontsize=8, ncols=4, loc="outside lower center"
-    )
+    figure = plot.figure_of(9, 1.7 * len(shown))
+    panels = figure.subplots(len(shown), 2, sharex=True, squeeze=False)
+    for (series, component), axes in np.ndenumerate(panels):
+        chosen = slice(component, component + 1)
+        truth = (fine, paths.states[series][:, chosen])
+        plot.predictions(axes, fine[cuts[1:]], np.array(shown[series])[:, chosen], truth, ("X",))
+    for component in (0, 1):
+        panels[0, component].set_title(f"component {component + 1}", loc="left", fontsize=10)
+        panels[-1, component].set_xlabel("time")
+    figure.suptitle(f"Trained with level {cell.level}, {cell.intervals} intervals", fontsize=11)
+    handles, _ = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, ("truth", "predicted"), frameon=False, fontsize=8, ncols=2, loc="outside lower center")
     plot.save(figure, file)

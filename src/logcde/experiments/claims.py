@@ -3,8 +3,6 @@
 import dataclasses
 from collections.abc import Sequence
 
-from rich.table import Table
-
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
@@ -22,14 +20,6 @@ class Conclusion:
     summary: dict
     text: str
     claims: tuple[Claim, ...]
-
-
-def claims_table(claims: Sequence[Claim]) -> Table:
-    """The claims for a terminal."""
-    table = Table("claim", "", "evidence", title="Claims", title_justify="left")
-    for claim in claims:
-        table.add_row(claim.text, "[green]held[/]" if claim.held else "[red]not held[/]", claim.evidence)
-    return table
 
 
 def claims_markdown(claims: Sequence[Claim]) -> str:

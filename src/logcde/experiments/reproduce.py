@@ -16,7 +16,6 @@ from logcde._files import write_whole
 from logcde._machine import cores, machine, versions
 from logcde.errors import ExperimentError
 from logcde.experiments.abstract import AbstractExperiment
-from logcde.experiments.claims import claims_table
 from logcde.experiments.grid import Grid, run_grid
 
 
@@ -55,8 +54,6 @@ def reproduce(
     conclusion = experiment.conclude(settings, grid.records, folder)
     _write(folder, conclusion.summary, conclusion.text, settings, grid, time.monotonic() - began)
     console.print(Markdown(conclusion.text))
-    if conclusion.claims:
-        console.print(claims_table(conclusion.claims))
     console.print(f"Tables, figures and summary are in {folder}.")
     return 1 if grid.failures else 0
 

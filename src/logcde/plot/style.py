@@ -1,7 +1,7 @@
 """One look for all figures: colours that everybody can tell apart, in print as well, and files that are whole."""
 
+import os
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,11 +24,10 @@ def save(figure: "Figure", file: str | Path) -> Path:
     """Write a figure under a temporary name, then give it its own."""
     target = Path(file)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=target.parent, suffix=target.suffix, delete=False) as unfinished:
-        try:
-            figure.savefig(unfinished.name, dpi=140)
-        except BaseException:
-            Path(unfinished.name).unlink()
-            raise
-    Path(unfinished.name).replace(target)
+    unfinished = target.with_name(f".{os.getpid()}.{target.name}")
+    try:
+        figure.savefig(unfinished, dpi=140)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
     return target
