@@ -18,7 +18,7 @@ FLAT = Basis.of_width(3, 1)
 FIELDS = [
     BlockDiagonal(BASIS, 12, 4, dtype=np.float64, key=KEY),
     BlockDiagonal(BASIS, 12, 3, dtype=np.float64, key=KEY),
-    Dense(BASIS, 6, dtype=np.float64, key=KEY),
+    Dense(BASIS, 4, dtype=np.float64, key=KEY),
     Diagonal(BASIS, 5, dtype=np.float64, key=KEY),
     DiagonalLowRank(FLAT, 6, 2, dtype=np.float64, key=KEY),
     Sparse(FLAT, 6, 2, dtype=np.float64, key=KEY),

@@ -49,7 +49,7 @@ class Wrapped(LinearDynamics):
 MODELS = {
     "last": a_model(),
     "start": a_model(lc.Mean(widths=(3,), initial=True), lc.StartValues(), static=2, block=3),
-    "each": a_model(lc.EachInterval(widths=(4,)), flow=lc.Euler(), block=6),
+    "each": a_model(lc.EachInterval(widths=(4,)), flow=lc.Euler(), hidden=3, block=3),
     "diagonal": a_model(lc.Mean(), block=1),
 }
 
