@@ -29,7 +29,8 @@ lint: $(VENV)/.ready
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	@# All tests of a file in one process: most of the time is compiling, and what is compiled stays in its process.
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 format: $(VENV)/.ready
 	$(BIN)/ruff format

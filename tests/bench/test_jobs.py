@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import jax
@@ -39,9 +40,9 @@ TINY = (
     AsynchronousDeep(series=2, events=7, intervals=3, channels=2),
     Scaling(series=2, intervals=2, events=4, observations=(3, 6), channels=3, observed=(1, 2), widths=((2, (1, 2)),)),
     Index(observations=60, queries=9, recomputed=4, channels=2),
-    Training(batches=(1, 2), samples=20, channels=2, window=4, hidden=4, block=2),
+    Training(batches=(1,), samples=20, channels=2, window=4, hidden=4, block=2),
     Scans(shapes=(Shape(2, 5, 4, 2),)),
-    Serving(events=20),
+    Serving(events=20, hidden=8, block=4),
 )
 
 
@@ -127,7 +128,9 @@ def test_absent_peers_are_in_the_circumstances_too():
 
 
 def test_targets_are_those_asked_for():
-    cases = [case for job in TINY for case in job.cases((), np.random.default_rng(0))]
+    batched = dataclasses.replace(TINY[8], batches=(1, 2))
+    jobs = (*TINY[:8], batched, *TINY[9:])
+    cases = [case for job in jobs for case in job.cases((), np.random.default_rng(0))]
     targets = [str(case.target) for case in cases if str(case.target)]
     embedding = ["≥ 3 x", "≥ 4 x", "≥ 3 x", "≥ 10 x", "≤ 0.3 µs", "≥ 20 x", "≥ 5 x", "≥ 20 x"]
     training = ["≥ 15 x", "≥ 3 x", "≥ 1 x", "≥ 1 x", "≥ 1 x"]

@@ -1,5 +1,6 @@
 """Linear dynamics: structure against plain matrices, and the laws that the paper states of them."""
 
+import functools
 import itertools
 
 import jax
@@ -15,16 +16,32 @@ from logcde.flows import BlockDiagonal, Dense, Diagonal, DiagonalLowRank, Linear
 KEY = jax.random.key(0)
 BASIS = Basis.of_width(3, 3)
 FLAT = Basis.of_width(3, 1)
-FIELDS = [
-    BlockDiagonal(BASIS, 12, 4, dtype=np.float64, key=KEY),
-    BlockDiagonal(BASIS, 12, 3, dtype=np.float64, key=KEY),
-    Dense(BASIS, 6, dtype=np.float64, key=KEY),
-    Diagonal(BASIS, 5, dtype=np.float64, key=KEY),
-    DiagonalLowRank(FLAT, 6, 2, dtype=np.float64, key=KEY),
-    Sparse(FLAT, 6, 2, dtype=np.float64, key=KEY),
-    WalshHadamard(FLAT, 8, dtype=np.float64, key=KEY),
-]
-OPEN = FIELDS[4:]
+FIELDS = {
+    "blocks of 4": lambda: BlockDiagonal(BASIS, 12, 4, dtype=np.float64, key=KEY),
+    "blocks of 3": lambda: BlockDiagonal(BASIS, 12, 3, dtype=np.float64, key=KEY),
+    "dense": lambda: Dense(BASIS, 4, dtype=np.float64, key=KEY),
+    "diagonal": lambda: Diagonal(BASIS, 5, dtype=np.float64, key=KEY),
+    "low rank": lambda: DiagonalLowRank(FLAT, 6, 2, dtype=np.float64, key=KEY),
+    "sparse": lambda: Sparse(FLAT, 6, 2, dtype=np.float64, key=KEY),
+    "walsh": lambda: WalshHadamard(FLAT, 8, dtype=np.float64, key=KEY),
+}
+CLOSED = ["blocks of 4", "blocks of 3", "dense", "diagonal"]
+
+
+@functools.cache
+def _field(name):
+    """Made when it is first needed, because every process that runs tests imports this file."""
+    return FIELDS[name]()
+
+
+@pytest.fixture
+def field(request):
+    return _field(request.param)
+
+
+@pytest.fixture
+def blocks():
+    return _field("blocks of 4")
 
 
 def _name(value):
@@ -52,19 +69,19 @@ def _expected(field, steps, flow):
 
 @pytest.mark.parametrize("flow", [Exponential(), Euler()], ids=_name)
 @pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(2), Fastest()], ids=_name)
-@pytest.mark.parametrize("field", FIELDS, ids=_name)
+@pytest.mark.parametrize("field", FIELDS, indirect=True)
 def test_every_structure_flow_and_scan_is_that_of_plain_matrices(field, scan, flow):
-    if field in OPEN and isinstance(scan, Associative | Chunked):
+    if isinstance(field, DiagonalLowRank | Sparse | WalshHadamard) and isinstance(scan, Associative | Chunked):
         with pytest.raises(ModelError, match="do not compose"):
             LinearDynamics(field, flow, scan)
         return
     steps = _steps(field)
-    found = LinearDynamics(field, flow, scan).unroll(_start(field), steps, jnp.asarray(5))
+    found = jax.jit(LinearDynamics(field, flow, scan).unroll)(_start(field), steps, jnp.asarray(5))
     expected = _expected(field, steps, flow)
     assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("field", FIELDS[:4], ids=_name)
+@pytest.mark.parametrize("field", CLOSED, indirect=True)
 def test_brackets_are_flipped_commutators(field):
     matrices = np.asarray(field.as_matrices())
     for place, (left, right) in enumerate(BASIS.brackets):
@@ -74,8 +91,8 @@ def test_brackets_are_flipped_commutators(field):
 
 
 @pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), Acting()], ids=_name)
-def test_gradients_agree_between_scans(scan):
-    field, steps = FIELDS[0], _steps(FIELDS[0])
+def test_gradients_agree_between_scans(blocks, scan):
+    field, steps = blocks, _steps(blocks)
 
     def loss(field, scan, steps):
         return jnp.sum(
@@ -89,17 +106,17 @@ def test_gradients_agree_between_scans(scan):
 
 
 @pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), Acting()], ids=_name)
-def test_padding_moves_nothing_whatever_it_holds(scan):
-    dynamics = LinearDynamics(FIELDS[0], Exponential(), scan)
-    steps = _steps(FIELDS[0])
+def test_padding_moves_nothing_whatever_it_holds(blocks, scan):
+    dynamics = LinearDynamics(blocks, Exponential(), scan)
+    steps = _steps(blocks)
     rubbish = steps.at[3:].set(1e6)
-    states = dynamics.unroll(_start(FIELDS[0]), rubbish, jnp.asarray(3))
+    states = dynamics.unroll(_start(blocks), rubbish, jnp.asarray(3))
     np.testing.assert_array_equal(states[3:], np.broadcast_to(states[2], (2, 12)))
-    np.testing.assert_allclose(states[:3], dynamics.unroll(_start(FIELDS[0]), steps, jnp.asarray(5))[:3], rtol=1e-12)
+    np.testing.assert_allclose(states[:3], dynamics.unroll(_start(blocks), steps, jnp.asarray(5))[:3], rtol=1e-12)
 
 
-def test_long_series_go_in_portions(monkeypatch):
-    field, steps = FIELDS[0], _steps(FIELDS[0])
+def test_long_series_go_in_portions(blocks, monkeypatch):
+    field, steps = blocks, _steps(blocks)
 
     def loss(field):
         return jnp.sum(jnp.square(LinearDynamics(field).unroll(_start(field), steps, jnp.asarray(5))))
@@ -111,7 +128,7 @@ def test_long_series_go_in_portions(monkeypatch):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
-@pytest.mark.parametrize("field", [FIELDS[0], FIELDS[2], FIELDS[4]], ids=_name)
+@pytest.mark.parametrize("field", ["blocks of 4", "dense", "low rank"], indirect=True)
 def test_one_interval_at_a_time_is_the_same(field):
     dynamics, steps = LinearDynamics(field), _steps(field)
     carry = dynamics.start(_start(field))
@@ -121,7 +138,7 @@ def test_one_interval_at_a_time_is_the_same(field):
 
 
 def test_a_diagonal_model_forgets_the_way():
-    field = Diagonal(BASIS, 5, dtype=np.float64, key=KEY)
+    field = _field("diagonal")
     steps = _steps(field)
     dynamics = LinearDynamics(field)
     ends = [
@@ -161,12 +178,11 @@ def test_sizes_that_do_not_fit(make, words):
         make()
 
 
-def test_the_penalty_is_the_mean_size_of_the_letters():
-    field = FIELDS[0]
-    expected = np.mean([np.linalg.norm(matrix) for matrix in np.asarray(field.as_matrices())[:3]])
-    assert float(LinearDynamics(field).penalty()) == pytest.approx(expected)
+def test_the_penalty_is_the_mean_size_of_the_letters(blocks):
+    expected = np.mean([np.linalg.norm(matrix) for matrix in np.asarray(blocks.as_matrices())[:3]])
+    assert float(LinearDynamics(blocks).penalty()) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("field", FIELDS, ids=_name)
+@pytest.mark.parametrize("field", FIELDS, indirect=True)
 def test_fields_start_at_the_stated_size(field):
     assert 0.02 < float(jnp.std(field.as_matrices()[:3])) < 0.4

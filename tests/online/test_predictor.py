@@ -1,6 +1,7 @@
 """Predictions as events come in are those of the model offline on the same prefix."""
 
 import dataclasses
+import functools
 import json
 import tracemalloc
 from datetime import UTC, datetime, timedelta
@@ -47,17 +48,28 @@ class Wrapped(LinearDynamics):
 
 
 MODELS = {
-    "last": a_model(),
-    "start": a_model(lc.Mean(widths=(3,), initial=True), lc.StartValues(), static=2, block=3),
-    "each": a_model(lc.EachInterval(widths=(4,)), flow=lc.Euler(), block=6),
-    "diagonal": a_model(lc.Mean(), block=1),
+    "last": lambda: a_model(),
+    "start": lambda: a_model(lc.Mean(widths=(3,), initial=True), lc.StartValues(), static=2, block=3),
+    "each": lambda: a_model(lc.EachInterval(widths=(4,)), flow=lc.Euler(), hidden=3, block=3),
+    "diagonal": lambda: a_model(lc.Mean(), block=1),
 }
+
+
+@functools.cache
+def fast(name):
+    """One of the models, made when it is first needed: every process that runs tests imports this file."""
+    return MODELS[name]()
 
 
 def compiled(model):
     """The same model, served by JAX."""
     dynamics = Wrapped(model.dynamics.field, model.dynamics.flow, model.dynamics.scan)
     return dataclasses.replace(model, dynamics=dynamics)
+
+
+@functools.cache
+def slow(name):
+    return compiled(fast(name))
 
 
 @st.composite
@@ -110,28 +122,25 @@ def replay(model, rule, moments, looks, compare):
 @given(name=st.sampled_from(list(MODELS)), history=histories())
 def test_online_equals_offline_on_the_same_prefix(rule, name, history):
     def compare(predictor, so_far, ends, at):
-        expected = None if at == 0 else offline(MODELS[name], rule, so_far, ends, at)
+        expected = None if at == 0 else offline(fast(name), rule, so_far, ends, at)
         if expected is not None:
             np.testing.assert_allclose(predictor.predict(at), expected, rtol=1e-10, atol=1e-12)
 
-    replay(MODELS[name], rule, *history, compare)
+    replay(fast(name), rule, *history, compare)
 
 
 @settings(max_examples=15, deadline=None)
 @given(name=st.sampled_from(["last", "start"]), rule=st.sampled_from(list(RULES.values())), history=histories())
 def test_the_kernel_equals_the_compiled_model(name, rule, history):
     seen = [[], []]
-    for model, found in zip((MODELS[name], SLOW[name]), seen, strict=True):
+    for model, found in zip((fast(name), slow(name)), seen, strict=True):
         replay(model, rule, *history, lambda one, _, __, at, found=found: found.append(one.predict(at)))
     np.testing.assert_allclose(np.array(seen[0]), np.array(seen[1]), rtol=1e-10, atol=1e-12)
 
 
-SLOW = {name: compiled(MODELS[name]) for name in ("last", "start")}
-
-
 def test_what_is_served_how():
-    assert isinstance(served(MODELS["start"]), LinearModel)
-    assert isinstance(served(SLOW["start"]), CompiledModel)
+    assert isinstance(served(fast("start")), LinearModel)
+    assert isinstance(served(slow("start")), CompiledModel)
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -139,7 +148,7 @@ def test_what_is_served_how():
 @given(history=histories())
 def test_looking_and_moving_to_another_process_change_nothing(rule, history):
     moments, looks = history
-    model = MODELS["last"]
+    model = fast("last")
 
     def move(predictor, _, __, at):
         predictor.predict(at)
@@ -153,9 +162,10 @@ def test_looking_and_moving_to_another_process_change_nothing(rule, history):
     assert looking.state() == quiet.state()
 
 
-@pytest.mark.parametrize("model", [MODELS["start"], SLOW["start"]])
+@pytest.mark.parametrize("serve", [fast, slow])
 @pytest.mark.parametrize("count", [1, 5])
-def test_many_series_are_as_one_by_one(model, count):
+def test_many_series_are_as_one_by_one(serve, count):
+    model = serve("start")
     rng = np.random.default_rng(count)
     many = lc.Predictors(model)
     singles = {}
@@ -189,7 +199,7 @@ def test_a_long_silence_is_many_intervals():
 
 
 def test_events_of_one_stamp_may_come_in_pieces_and_late():
-    model = MODELS["last"]
+    model = fast("last")
     late, good = lc.Predictor(model, reorder=1.0), lc.Predictor(model)
     for time, values in [(0.5, {"a": 1.0}), (2.0, {"b": 3.0}), (1.25, {"a": 2.0}), (2.0, {"a": 0.0}), (0.99, {})]:
         late.observe(time, values)
@@ -218,8 +228,8 @@ def test_any_order_within_the_window_gives_the_same(history, seed):
     shuffled = np.random.default_rng(seed).permutation(len(moments))
     for rule in (RULES["every"], RULES["every_events(3)"]):
         late, good = (
-            lc.Predictor(MODELS["last"], partition=rule, reorder=2.0),
-            lc.Predictor(MODELS["last"], partition=rule),
+            lc.Predictor(fast("last"), partition=rule, reorder=2.0),
+            lc.Predictor(fast("last"), partition=rule),
         )
         for n in shuffled:
             late.observe(*moments[n][:2])
@@ -229,7 +239,7 @@ def test_any_order_within_the_window_gives_the_same(history, seed):
 
 
 def test_closing_is_held_back_too():
-    model = MODELS["last"]
+    model = fast("last")
     late, good = (lc.Predictor(model, partition=RULES["told"], reorder=window) for window in (1.0, None))
     late.observe(0.5, {"a": 1.0})
     late.close(1.0)
@@ -243,7 +253,7 @@ def test_closing_is_held_back_too():
 
 
 def test_refusals_change_nothing():
-    predictor = lc.Predictor(MODELS["last"])
+    predictor = lc.Predictor(fast("last"))
     predictor.observe(0.3, {"a": 1.0})
     before = predictor.state()
     for time, values, words in [
@@ -262,7 +272,7 @@ def test_refusals_change_nothing():
     with pytest.raises(ModelError, match="rule Partition.every"):
         predictor.close(1.0)
     assert predictor.state() == before
-    told = lc.Predictor(MODELS["last"], partition=RULES["told"])
+    told = lc.Predictor(fast("last"), partition=RULES["told"])
     told.observe(1.0, {"a": 1.0})
     for time in (0.0, 0.5, 1.0):
         with pytest.raises(StreamError, match="cannot end at"):
@@ -272,7 +282,7 @@ def test_refusals_change_nothing():
 def test_models_that_cannot_be_served_say_why():
     with pytest.raises(ModelError, match="FirstValues reads the first value.*StartValues"):
         lc.Predictor(a_model(initial=lc.FirstValues()))
-    bare = dataclasses.replace(MODELS["last"], source=None)
+    bare = dataclasses.replace(fast("last"), source=None)
     with pytest.raises(ModelError, match="does not say how"):
         lc.Predictor(bare)
     with pytest.raises(ModelError, match="schema and the embedding together"):
@@ -283,20 +293,20 @@ def test_models_that_cannot_be_served_say_why():
     with pytest.raises(ModelError, match="continuous channels"):
         lc.Predictor(a_model(schema=moving))
     with pytest.raises(ModelError, match="window for reordering"):
-        lc.Predictor(MODELS["last"], reorder=-1.0)
+        lc.Predictor(fast("last"), reorder=-1.0)
     with pytest.raises(ModelError, match="cannot be restored"):
-        lc.Predictor(MODELS["last"]).restore(lc.Predictor(MODELS["diagonal"]).state())
+        lc.Predictor(fast("last")).restore(lc.Predictor(fast("diagonal")).state())
     with pytest.raises(ModelError, match="cannot be restored"):
-        lc.Predictor(MODELS["last"]).restore(lc.Predictor(MODELS["last"], partition=RULES["told"]).state())
+        lc.Predictor(fast("last")).restore(lc.Predictor(fast("last"), partition=RULES["told"]).state())
     with pytest.raises(ModelError, match="cannot be restored"):
-        lc.Predictor(MODELS["last"]).restore({})
+        lc.Predictor(fast("last")).restore({})
 
 
 def test_stamps_of_a_calendar_clock():
     clock = DatetimeClock(timedelta(hours=1), "us", "UTC", np.datetime64("2024-01-01", "us"))
     schema = Schema(("a", "b"), clock)
     model = a_model(schema=schema, partition=lc.Partition.every(timedelta(minutes=15)))
-    dated, plain = lc.Predictor(model), lc.Predictor(MODELS["last"])
+    dated, plain = lc.Predictor(model), lc.Predictor(fast("last"))
     dated.observe(datetime(2024, 1, 1, 0, 30, tzinfo=UTC), {"a": 1.0})
     plain.observe(0.5, {"a": 1.0})
     at = datetime(2024, 1, 1, 1, 3, tzinfo=UTC)
@@ -327,7 +337,7 @@ def test_the_model_s_precision():
 
 @pytest.mark.parametrize("rule", ["every", "every_events(3)"])
 def test_memory_is_constant(rule):
-    predictor = lc.Predictor(MODELS["last"], partition=RULES[rule])
+    predictor = lc.Predictor(fast("last"), partition=RULES[rule])
     row, time = np.array([1.0, np.nan]), 0.0
 
     def feed(count):
