@@ -42,7 +42,7 @@ TINY = (
     Index(observations=60, queries=9, recomputed=4, channels=2),
     Training(batches=(1,), samples=20, channels=2, window=4, hidden=4, block=2),
     Scans(shapes=(Shape(2, 5, 4, 2),)),
-    Serving(events=20, hidden=8, block=4),
+    Serving(events=20, hidden=4, block=2),
 )
 
 
