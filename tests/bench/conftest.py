@@ -1,5 +1,7 @@
 """A slow, obvious log-signature: dense tensors multiplied one by one, in double precision."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,15 @@ def _logsig(path: np.ndarray, depth: int) -> np.ndarray:
         tensor = _product(tensor, _exp(increment, depth), depth)
     levels = _log(tensor, depth)
     return np.concatenate([basis.projection(level).as_matrix() @ levels[level] for level in range(1, depth + 1)])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick_collections():
+    """The clock collects garbage before every sample; what earlier tests left would be gone through each time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

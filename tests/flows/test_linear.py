@@ -3,7 +3,6 @@
 import functools
 import itertools
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,9 +21,9 @@ FIELDS = {
     "blocks of 3": lambda: BlockDiagonal(BASIS, 12, 3, dtype=np.float64, key=KEY),
     "dense": lambda: Dense(BASIS, 4, dtype=np.float64, key=KEY),
     "diagonal": lambda: Diagonal(BASIS, 5, dtype=np.float64, key=KEY),
-    "low rank": lambda: DiagonalLowRank(FLAT, 6, 2, dtype=np.float64, key=KEY),
-    "sparse": lambda: Sparse(FLAT, 6, 2, dtype=np.float64, key=KEY),
-    "walsh": lambda: WalshHadamard(FLAT, 8, dtype=np.float64, key=KEY),
+    "low rank": lambda: DiagonalLowRank(FLAT, 4, 2, dtype=np.float64, key=KEY),
+    "sparse": lambda: Sparse(FLAT, 4, 2, dtype=np.float64, key=KEY),
+    "walsh": lambda: WalshHadamard(FLAT, 4, dtype=np.float64, key=KEY),
 }
 CLOSED = ["blocks of 4", "blocks of 3", "dense", "diagonal"]
 
@@ -77,7 +76,7 @@ def test_every_structure_flow_and_scan_is_that_of_plain_matrices(field, scan, fl
             LinearDynamics(field, flow, scan)
         return
     steps = _steps(field)
-    found = eqx.filter_jit(LinearDynamics(field, flow, scan).unroll)(_start(field), steps, jnp.asarray(5))
+    found = LinearDynamics(field, flow, scan).unroll(_start(field), steps, jnp.asarray(5))
     expected = _expected(field, steps, flow)
     assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
 
@@ -91,18 +90,20 @@ def test_brackets_are_flipped_commutators(field):
             np.testing.assert_allclose(matrices[place], flipped, atol=1e-14)
 
 
-@pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), Acting()], ids=_name)
-def test_gradients_agree_between_scans(blocks, scan):
-    field, steps = blocks, _steps(blocks)
+@functools.cache
+def _gradients(scan):
+    field = _field("blocks of 4")
 
-    def loss(field, scan, steps):
-        return jnp.sum(
-            jnp.square(LinearDynamics(field, Exponential(), scan).unroll(_start(field), steps, jnp.asarray(4)))
-        )
+    def loss(field, steps):
+        dynamics = LinearDynamics(field, Exponential(), scan)
+        return jnp.sum(jnp.square(dynamics.unroll(_start(field), steps, jnp.asarray(4))))
 
-    reference = jax.grad(loss, argnums=(0, 2), allow_int=True)(field, Sequential(), steps)
-    found = jax.grad(loss, argnums=(0, 2), allow_int=True)(field, scan, steps)
-    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(reference), strict=True):
+    return jax.tree.leaves(jax.grad(loss, argnums=(0, 1))(field, _steps(field)))
+
+
+@pytest.mark.parametrize("scan", [Associative(), Chunked(3), Acting()], ids=_name)
+def test_gradients_agree_between_scans(scan):
+    for ours, theirs in zip(_gradients(scan), _gradients(Sequential()), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10 * np.abs(theirs).max())
 
 

@@ -49,9 +49,9 @@ class Wrapped(LinearDynamics):
 
 MODELS = {
     "last": lambda: a_model(),
-    "start": lambda: a_model(lc.Mean(widths=(3,), initial=True), lc.StartValues(), static=2, block=3),
-    "each": lambda: a_model(lc.EachInterval(widths=(4,)), flow=lc.Euler(), hidden=3, block=3),
-    "diagonal": lambda: a_model(lc.Mean(), block=1),
+    "start": lambda: a_model(lc.Mean(widths=(3,), initial=True), lc.StartValues(), static=2),
+    "each": lambda: a_model(lc.EachInterval(widths=(4,)), hidden=2, block=2),
+    "diagonal": lambda: a_model(lc.Mean(), flow=lc.Euler(), block=1),
 }
 
 
@@ -328,7 +328,7 @@ def test_higher_order_terms():
 
 
 def test_the_model_s_precision():
-    model = a_model(dtype=jnp.float32)
+    model = a_model(dtype=jnp.float32, block=1)
     predictor = lc.Predictor(model)
     predictor.observe(0.3, {"a": 1.0})
     assert predictor.predict().dtype == np.float32

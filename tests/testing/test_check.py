@@ -29,7 +29,7 @@ def a_model(**options):
 
 
 GOOD = {
-    "single": {"dtype": jnp.float32, "block": 4},
+    "single": {"dtype": jnp.float32, "hidden": 2},
     "each": {"readout": lc.EachInterval(widths=(3,)), "initial": lc.StartValues(), "static": 2},
     "mean": {"readout": lc.Mean(initial=True), "block": 1, "flow": lc.Euler(), "scaling": lc.UnitIncrements()},
 }
