@@ -1,5 +1,10 @@
 """Every test runs in double precision, with strict promotion and with array types checked at run time."""
 
+import os
+
+# Tests compile much and compute little: XLA need not make the best of it.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
+
 import jax
 from jaxtyping import install_import_hook
 

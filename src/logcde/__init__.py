@@ -4,6 +4,8 @@ The names of `logcde._api` are here, imported when the first of them is asked fo
 question without waiting for JAX.
 """
 
+import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,15 +15,14 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
-    from logcde import _api
-
+    # A part of the package is imported by itself: parts ask for each other in this way while they are imported.
+    if importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module(f"{__name__}.{name}")
     try:
-        return getattr(_api, name)
+        return getattr(importlib.import_module("logcde._api"), name)
     except AttributeError:
         raise AttributeError(f"module 'logcde' has no attribute {name!r}") from None
 
 
 def __dir__() -> list[str]:
-    from logcde import _api
-
-    return sorted(name for name in dir(_api) if not name.startswith("_"))
+    return sorted(name for name in dir(importlib.import_module("logcde._api")) if not name.startswith("_"))

@@ -1,0 +1,19 @@
+import subprocess
+import sys
+
+import pytest
+
+import logcde
+
+
+@pytest.mark.parametrize("first", ["logcde.models", "logcde.experiments"])
+def test_any_part_may_be_imported_first(first):
+    """Parts ask the package for each other while they are imported, which must not import everything."""
+    code = f"import {first}, logcde; print(logcde.LogSLiCE.__name__, 'Streams' in dir(logcde))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "LogSLiCE True\n", done.stderr
+
+
+def test_what_is_not_there_is_said():
+    with pytest.raises(AttributeError, match="module 'logcde' has no attribute 'LogSlice'"):
+        _ = logcde.LogSlice
