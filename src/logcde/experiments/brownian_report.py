@@ -248,10 +248,10 @@ def _draw(config: "BrownianConfig", runs: Runs, rows: Sequence[Row], best: str, 
     seed = min(seed for *_, seed in runs)
     for level in (1, 2):
         if (best, level, shown, seed) in runs:
-            _draw_examples(config, runs[best, level, shown, seed], folder / f"examples_level{level}.png")
+            _draw_examples(runs[best, level, shown, seed], folder / f"examples_level{level}.png")
 
 
-def _draw_examples(config: "BrownianConfig", record: Record, file: Path) -> None:
+def _draw_examples(record: Record, file: Path) -> None:
     cell = record.cell
     cuts = aligned_cuts(cell.intervals, (cell.seed, cell.intervals), cell.steps)
     shown = record.outcome.predictions

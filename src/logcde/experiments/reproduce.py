@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 from rich.markdown import Markdown
+from rich.markup import escape
 
 from logcde._files import write_whole
 from logcde._machine import cores, machine, versions
@@ -50,7 +51,7 @@ def reproduce(
         console.print(f"Stopped. What is finished is in {folder / 'cells.jsonl'}; the same command goes on from there.")
         return 130
     for failure in grid.failures:
-        console.print(f"[red]Failed[/]: {failure.cell.label}\n{failure.trace}", highlight=False, markup=True)
+        console.print(f"[red]Failed[/]: {escape(failure.cell.label)}\n{escape(failure.trace)}", highlight=False)
     conclusion = experiment.conclude(settings, grid.records, folder)
     _write(folder, conclusion.summary, conclusion.text, settings, grid, time.monotonic() - began)
     console.print(Markdown(conclusion.text))
@@ -64,7 +65,7 @@ def settings_of(experiment: AbstractExperiment, config: Path | None, seeds: Sequ
         raise ExperimentError("A configuration of your own and --quick exclude each other. Leave one of them out.")
     if config is None:
         name = f"{experiment.name}{'-quick' if quick else ''}.toml"
-        source = str(name)
+        source = name
         text = importlib.resources.files("logcde.experiments").joinpath("presets", name).read_text(encoding="utf-8")
     else:
         source = str(config)
