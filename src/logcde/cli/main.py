@@ -10,6 +10,7 @@ from typing import Annotated, Literal, NoReturn, TypeAlias
 
 import tyro
 
+from logcde.cli.datasets import Datasets
 from logcde.errors import LogcdeError
 
 
@@ -68,7 +69,9 @@ PAPER = """@article{walker2026faithful,
 """
 
 Command: TypeAlias = (
-    Annotated[Reproduce, tyro.conf.subcommand("reproduce")] | Annotated[Cite, tyro.conf.subcommand("cite")]
+    Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    | Annotated[Datasets, tyro.conf.subcommand("datasets")]
+    | Annotated[Cite, tyro.conf.subcommand("cite")]
 )
 
 

@@ -1,0 +1,151 @@
+"""Labelled series for classification: pooled, without copies, and the query windows that they are asked in."""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Int64, Shaped
+
+from logcde.datasets.cases import Cases
+from logcde.datasets.facts import FACTS
+from logcde.errors import DatasetError
+from logcde.streams import Partition, Streams
+
+LONGEST = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Classification:
+    """Streams with a class each. Step i of a series is stamped i / `length`, where `length` is the longest series' own.
+
+    A series with n steps has the horizon n / `length`. `labels` counts into `classes`; `tested` says which series the
+    archive has in its test part, which experiments that pool both parts do not look at. `data[index]` are some series.
+    """
+
+    name: str
+    streams: Streams
+    labels: Int64[np.ndarray, "series"]
+    classes: tuple[str, ...]
+    tested: Bool[np.ndarray, "series"]
+    length: int
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    def __getitem__(self, index: slice | Sequence | Shaped[np.ndarray, "_"]) -> "Classification":
+        index = np.arange(len(self))[index]
+        return dataclasses.replace(
+            self, streams=self.streams[index], labels=self.labels[index], tested=self.tested[index]
+        )
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, "series"]:
+        """How many steps each series has, observed or not."""
+        return np.rint(self.streams.horizon * self.length).astype(np.int64)
+
+    def counts(self, tested: bool) -> tuple[int, ...]:
+        """How many series of each class are in the archive's test part, or in its training part."""
+        counts = np.bincount(self.labels[self.tested == tested], minlength=len(self.classes))
+        return tuple(counts.tolist())
+
+    def __repr__(self) -> str:
+        test = int(self.tested.sum())
+        shortest = self.lengths.min(initial=self.length)
+        steps = f"{self.length}" if shortest == self.length else f"{shortest} to {self.length}"
+        return (
+            f"Classification({self.name}: {len(self) - test} train + {test} test series, "
+            f"{len(self.streams.schema.channels)} channels, {steps} steps, {len(self.classes)} classes)"
+        )
+
+
+def pooled(name: str, train: Cases, test: Cases) -> Classification:
+    """Both parts of a data set as one, those to train with first. A series ends with its last observation.
+
+    >>> ramp = np.arange(4, dtype=np.float32)[None]
+    >>> pooled("ramps", Cases([ramp], ["up"]), Cases([-ramp], ["down"]))
+    Classification(ramps: 1 train + 1 test series, 1 channels, 4 steps, 2 classes)
+    """
+    values, labels = [*train.values, *test.values], np.array([*train.labels, *test.labels])
+    width = len(values[0])
+    lengths = np.empty(len(values), np.int64)
+    for number, one in enumerate(values):
+        part = f"series {number} of the training part"
+        if number >= len(train.values):
+            part = f"series {number - len(train.values)} of the test part"
+        if len(one) != width:
+            raise DatasetError(f"{name}: {part}, counted from 0, has {len(one)} channels, but others have {width}.")
+        observed = np.flatnonzero(~np.isnan(one).all(axis=0))
+        if not observed.size:
+            raise DatasetError(f"{name}: {part}, counted from 0, has no observation at all. Leave it out of the file.")
+        lengths[number] = observed[-1] + 1
+    length = int(lengths.max())
+    streams = Streams.from_arrays(
+        [np.arange(steps) / length for steps in lengths],
+        [one[:, :steps].T for one, steps in zip(values, lengths, strict=True)],
+        [f"channel {channel + 1}" for channel in range(width)],
+        lengths / length,
+    )
+    classes, codes = np.unique(labels, return_inverse=True)
+    tested = np.arange(len(values)) >= len(train.values)
+    return Classification(name, streams, codes.astype(np.int64), tuple(classes.tolist()), tested, length)
+
+
+def differences(data: Classification) -> tuple[str, ...]:
+    """How a data set differs from what is published about the one of its name: nothing, if all is well or unknown."""
+    if data.name not in FACTS:
+        return ()
+    facts, parts = FACTS[data.name], []
+    lengths, channels = data.lengths, len(data.streams.schema.channels)
+    for what, found, published in (
+        ("channels", channels, facts.channels),
+        ("steps in the longest series", data.length, facts.length),
+        ("steps in the shortest series", int(lengths.min(initial=data.length)), facts.shortest or facts.length),
+        ("classes", len(data.classes), facts.classes),
+    ):
+        if found != published:
+            parts.append(f"{found} {what}, published are {published}")
+    for what, tested, published in (("training", False, facts.train), ("test", True, facts.test)):
+        found = data.counts(tested)
+        if sum(found) != sum(published):
+            parts.append(f"{sum(found)} {what} series, published are {sum(published)}")
+        elif len(published) > 1 and found != published:
+            parts.append(f"{_listed(found)} {what} series in the classes, published are {_listed(published)}")
+    return tuple(parts)
+
+
+def _listed(counts: tuple[int, ...]) -> str:
+    return ", ".join(map(str, counts))
+
+
+def deduplicated(data: Classification) -> Classification:
+    """Without exact copies of whole series, whatever their labels: the first stays, and so does the order.
+
+    >>> ramp = np.arange(4, dtype=np.float32)[None]
+    >>> deduplicated(pooled("ramps", Cases([ramp, -ramp], ["up", "down"]), Cases([ramp], ["up"])))
+    Classification(ramps: 2 train + 0 test series, 1 channels, 4 steps, 2 classes)
+    """
+    first: dict[bytes, int] = {}
+    for number, one in enumerate(data.streams):
+        content = hashlib.blake2b()
+        for array in (one.times, one.obs_offsets, one.channel, one.value, one.horizon):
+            content.update(array.data)
+        first.setdefault(content.digest(), number)
+    return data[list(first.values())]
+
+
+def windows(length: int, step: int) -> Partition:
+    """Query windows of `step` steps, for series stamped i / `length`: cuts at 0, step / length, 2 step / length, ...
+
+    They do not depend on what was observed: a series of n steps has ceil(n / step) of them, also after dropping. The
+    cuts are the very numbers that the stamps are, so that an event at a cut belongs to the window that begins there.
+
+    >>> windows(896, 16)
+    Partition.every(0.017857142857142856)
+    """
+    if not 1 <= step <= length <= LONGEST:
+        raise DatasetError(
+            f"Windows of {step} steps of series of {length} were asked for. A window has at least one step and no more "
+            f"than the series, and a series at most {LONGEST:,}."
+        )
+    return Partition.every(step / length)

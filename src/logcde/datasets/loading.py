@@ -1,0 +1,94 @@
+"""Data sets by their names: found in a folder, read, and compared with what is published about them."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from logcde.datasets.classification import Classification, differences, pooled
+from logcde.datasets.facts import ARCHIVE, FACTS
+from logcde.datasets.npz_files import has_series, read_npz
+from logcde.datasets.text_files import read_arff, read_ts
+from logcde.errors import DatasetError
+
+VARIABLE = "LOGCDE_DATA"
+WHERE = f"Say where it is by path=, by --data on the command line, or by the environment variable {VARIABLE}."
+READERS = {".ts": read_ts, ".arff": read_arff}
+
+
+def load(name: str, path: str | Path | None = None, *, check: bool = True) -> Classification:
+    """Read a data set for classification, both parts of the archive pooled.
+
+    It is looked for in the folder `path`, by default that of the environment variable LOGCDE_DATA, and in a folder of
+    its name in there: NAME.npz, or NAME_TRAIN.ts and NAME_TEST.ts, or the same with .arff. A set that differs from what
+    is published about it (`FACTS`) is refused; with `check=False` it is read as it is.
+    """
+    files = find(name, path)
+    try:
+        if len(files) == 1:
+            train, test = read_npz(files[0])
+        else:
+            train, test = (READERS[file.suffix](file) for file in files)
+    except OSError as error:
+        raise DatasetError(f"{error.filename or files[0]} cannot be read: {error.strerror or error}.") from error
+    data = pooled(name, train, test)
+    found = differences(data) if check else ()
+    if found:
+        raise DatasetError(
+            f"{' and '.join(map(str, files))} is not {name} as it is published: {'; '.join(found)}. "
+            "Get it anew, or pass check=False to read it as it is."
+        )
+    return data
+
+
+def find(name: str, path: str | Path | None = None) -> tuple[Path, ...]:
+    """The file or the two files of a data set."""
+    top = folder(path)
+    files = _whole(top, name)
+    if files is not None:
+        return files
+    half = [file for files in _forms(top, name) for file in files if file.is_file()]
+    alone = f" Of two files only {half[0]} is there." if half else ""
+    origin = FACTS[name].origin if name in FACTS else f"{ARCHIVE}, if it is a set of the archive"
+    raise DatasetError(
+        f"The data set {name!r} is neither in {top} nor in {top / name}.{alone} It would be {name}.npz, or "
+        f"{name}_TRAIN.ts and {name}_TEST.ts, or the same with .arff. Get it from {origin}. {WHERE}"
+    )
+
+
+def folder(path: str | Path | None = None) -> Path:
+    """The folder of data sets: the given one, or that of the environment variable."""
+    given = path or os.environ.get(VARIABLE)
+    if not given:
+        raise DatasetError(f"There is no folder to look for data sets in. {WHERE} The archive is at {ARCHIVE}.")
+    top = Path(given)
+    if not top.is_dir():
+        raise DatasetError(f"The folder of data sets, {top}, is not there. Make it, or name another one.")
+    return top
+
+
+def available(path: str | Path | None = None) -> dict[str, tuple[Path, ...]]:
+    """The data sets of a folder and their files, by name."""
+    top = folder(path)
+    names = {file.stem for file in _anywhere(top, ".npz") if has_series(file)}
+    for ending in (f"_TRAIN{suffix}" for suffix in READERS):
+        names |= {file.name.removesuffix(ending) for file in _anywhere(top, ending)}
+    found = {name: _whole(top, name) for name in sorted(names)}
+    return {name: files for name, files in found.items() if files is not None}
+
+
+def _anywhere(top: Path, ending: str) -> Iterator[Path]:
+    return itertools.chain(top.glob(f"*{ending}"), top.glob(f"*/*{ending}"))
+
+
+def _whole(top: Path, name: str) -> tuple[Path, ...] | None:
+    """The first of all forms that is complete."""
+    return next((files for files in _forms(top, name) if all(file.is_file() for file in files)), None)
+
+
+def _forms(top: Path, name: str) -> Iterator[tuple[Path, ...]]:
+    """All files that a data set may consist of, where they may be."""
+    for place in (top, top / name):
+        yield (place / f"{name}.npz",)
+        for suffix in READERS:
+            yield tuple(place / f"{name}_{part}{suffix}" for part in ("TRAIN", "TEST"))
