@@ -106,7 +106,7 @@ def _lags(data: "Classification", lags: "Lags") -> list[str]:
     if not lags.lagged:
         return [f"  lag         none: {law}"]
     lines = [
-        f"  lag         DEFECT: the channels of {lags.lagged} of {lags.series} series are lagged copies of one sequence:",
+        f"  lag         DEFECT: channels are lagged copies of one sequence, in {lags.lagged} of {lags.series} series:",
         f"              {law}.",
     ]
     if data.name in FACTS and FACTS[data.name].lagged:

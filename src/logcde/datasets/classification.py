@@ -50,12 +50,12 @@ class Classification:
         return tuple(counts.tolist())
 
     def __repr__(self) -> str:
-        test = int(self.tested.sum())
+        test, channels = int(self.tested.sum()), len(self.streams.schema.channels)
         shortest = self.lengths.min(initial=self.length)
         steps = f"{self.length}" if shortest == self.length else f"{shortest} to {self.length}"
         return (
             f"Classification({self.name}: {len(self) - test} train + {test} test series, "
-            f"{len(self.streams.schema.channels)} channels, {steps} steps, {len(self.classes)} classes)"
+            f"{channels} channel{'s' * (channels > 1)}, {steps} steps, {len(self.classes)} classes)"
         )
 
 
@@ -64,7 +64,7 @@ def pooled(name: str, train: Cases, test: Cases) -> Classification:
 
     >>> ramp = np.arange(4, dtype=np.float32)[None]
     >>> pooled("ramps", Cases([ramp], ["up"]), Cases([-ramp], ["down"]))
-    Classification(ramps: 1 train + 1 test series, 1 channels, 4 steps, 2 classes)
+    Classification(ramps: 1 train + 1 test series, 1 channel, 4 steps, 2 classes)
     """
     values, labels = [*train.values, *test.values], np.array([*train.labels, *test.labels])
     width = len(values[0])
@@ -123,7 +123,7 @@ def deduplicated(data: Classification) -> Classification:
 
     >>> ramp = np.arange(4, dtype=np.float32)[None]
     >>> deduplicated(pooled("ramps", Cases([ramp, -ramp], ["up", "down"]), Cases([ramp], ["up"])))
-    Classification(ramps: 2 train + 0 test series, 1 channels, 4 steps, 2 classes)
+    Classification(ramps: 2 train + 0 test series, 1 channel, 4 steps, 2 classes)
     """
     first: dict[bytes, int] = {}
     for number, one in enumerate(data.streams):
