@@ -191,6 +191,8 @@ def test_a_set_is_found_in_the_folder_and_in_the_folder_of_its_name(tmp_path, mo
     (tmp_path / "NotAZip.npz").write_text("")
     (tmp_path / "Half_TRAIN.ts").write_text("")
     assert available() == {"Inner": find("Inner"), "Outer": find("Outer")}
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
+    assert find("Outer", f"~/{tmp_path.name}") == (tmp_path / "Outer.npz",)
 
 
 def test_what_is_missing_is_said_with_where_to_get_it(tmp_path, monkeypatch):

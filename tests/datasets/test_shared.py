@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 
 from logcde.datasets import FACTS, available, deduplicated, lagged, load
@@ -25,3 +26,14 @@ def test_a_set_is_as_published_and_has_the_defect_that_is_known(name):
         assert found.lagged == 0
         assert found.share < 0.01
     assert len(data) - len(deduplicated(data)) == (1 if name == "Epilepsy" else 0)
+
+
+def test_the_archive_has_windows_on_the_recorded_channels_one_after_another():
+    if not {"SelfRegulationSCP1", "BCI2_Ia_raw"} <= HERE.keys():
+        pytest.skip("SelfRegulationSCP1 and BCI2_Ia_raw are not both in LOGCDE_DATA")
+    archive, recorded = load("SelfRegulationSCP1"), load("BCI2_Ia_raw")
+    np.testing.assert_array_equal(archive.labels, recorded.labels)
+    windows, channels = (data.streams.value.reshape(-1, 896, 6).transpose(0, 2, 1) for data in (archive, recorded))
+    sequence = channels.reshape(len(channels), -1)
+    for channel in range(6):
+        np.testing.assert_array_equal(windows[:, channel], sequence[:, 6 * channel :][:, :896])

@@ -61,7 +61,7 @@ def folder(path: str | Path | None = None) -> Path:
     given = path or os.environ.get(VARIABLE)
     if not given:
         raise DatasetError(f"There is no folder to look for data sets in. {WHERE} The archive is at {ARCHIVE}.")
-    top = Path(given)
+    top = Path(given).expanduser()
     if not top.is_dir():
         raise DatasetError(f"The folder of data sets, {top}, is not there. Make it, or name another one.")
     return top
