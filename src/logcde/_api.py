@@ -12,6 +12,11 @@ from logcde.streams import Partition as Partition
 from logcde.streams import Schema as Schema
 from logcde.streams import Streams as Streams
 from logcde.streams import Term as Term
+from logcde.streams import EachChannel as EachChannel
+from logcde.streams import WholePoints as WholePoints
+from logcde.streams import beside as beside
+from logcde.streams import drop as drop
+from logcde.streams import with_clock as with_clock
 from logcde.embedding import Embedding as Embedding
 from logcde.embedding import Index as Index
 from logcde.embedding import LogSignatures as LogSignatures
@@ -38,6 +43,11 @@ from logcde.models import CDE as CDE
 from logcde.models import NCDE as NCDE
 from logcde.models import GRUD as GRUD
 from logcde.models import NRDE as NRDE
+from logcde.models import SSM as SSM
+from logcde.models import S5 as S5
+from logcde.models import LRU as LRU
+from logcde.models import S6 as S6
+from logcde.models import Mamba as Mamba
 from logcde.models import DeepLogSLiCE as DeepLogSLiCE
 from logcde.models import EachInterval as EachInterval
 from logcde.models import FirstValues as FirstValues

@@ -9,7 +9,8 @@ import numpy as np
 import optax
 
 import logcde as lc
-from logcde.models import AbstractModel
+from logcde.flows import BatchNorm
+from logcde.models import AbstractBatchModel
 
 BASIS = lc.Basis.of_width(2, 2)
 COUNT = 40
@@ -38,19 +39,36 @@ def running(seed: int = 0) -> np.ndarray:
     return logsigs(seed).values[..., :2].cumsum(axis=1)
 
 
-class Toy(AbstractModel):
-    """Affine in sums of log-signatures, with noise in training if asked for: quick to compile."""
+class Toy(AbstractBatchModel):
+    """Affine in sums of log-signatures, with noise in training or normalised if asked for: quick to compile."""
 
     weight: jax.Array
     bias: jax.Array
+    norm: BatchNorm | None
     scaling: lc.Unscaled | lc.UnitIncrements
     each: bool = eqx.field(static=True)
     noise: float = eqx.field(static=True)
     source: None = eqx.field(default=None, static=True)
 
     def __call__(self, inputs, *, key=None):
+        states = self.states(inputs)
+        return self.read(states if self.norm is None else self.norm(states), inputs, key)
+
+    def learn(self, inputs, *, key, axes):
+        if self.norm is None:
+            return self(inputs, key=key), None
         valid = jnp.arange(len(inputs.steps), dtype=inputs.length.dtype) < inputs.length
-        states = jnp.cumsum(jnp.where(valid[:, None], self.scaling(inputs.steps, BASIS), 0), axis=0)
+        states, noted = self.norm.learn(self.states(inputs), valid, axes)
+        return self.read(states, inputs, key), noted
+
+    def noting(self, noted):
+        return dataclasses.replace(self, norm=noted)
+
+    def states(self, inputs):
+        valid = jnp.arange(len(inputs.steps), dtype=inputs.length.dtype) < inputs.length
+        return jnp.cumsum(jnp.where(valid[:, None], self.scaling(inputs.steps, BASIS), 0), axis=0)
+
+    def read(self, states, inputs, key):
         if inputs.ends is not None:
             states = states[inputs.ends]
         if key is not None and self.noise:
@@ -77,9 +95,11 @@ def model(
     dtype=jnp.float64,
     seed: int = 0,
     scaling: lc.Unscaled | lc.UnitIncrements = lc.Unscaled(),
+    normalised: bool = False,
 ) -> Toy:
     weight, bias = jax.random.normal(jax.random.key(seed), (2, BASIS.dimension + static, outputs), dtype)
-    return Toy(weight, bias[0], scaling, each, noise)
+    norm = BatchNorm(BASIS.dimension, momentum=0.8, dtype=dtype) if normalised else None
+    return Toy(weight, bias[0], norm, scaling, each, noise)
 
 
 def arrays(tree: object) -> list[np.ndarray]:

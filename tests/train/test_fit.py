@@ -230,3 +230,18 @@ def test_options_that_do_not_fit(options, said):
 def test_durations_are_positive():
     with pytest.raises(TrainingError, match="0 epochs are too few"):
         lc.Epochs(0)
+
+
+def test_statistics_of_batches_are_remembered_and_not_learnt():
+    """With one batch of all series, what is remembered is exactly what the data have, however parameters move."""
+    data = tasks.logsigs()
+    model = tasks.model(each=True, normalised=True)
+    options = {"batch": 64, "buckets": 1, "duration": lc.Steps(3), "validation": None, "progress": False}
+    result = lc.fit(model, data, tasks.running(), optimiser=optax.adamw(1e-2), key=jax.random.key(0), **options)
+    valid = np.arange(8) < tasks.lengths()[:, None]
+    rows = data.values.cumsum(axis=1)[valid]
+    norm = result.model.norm
+    np.testing.assert_allclose(norm.weight, 1 - 0.8**3, rtol=1e-12)
+    np.testing.assert_allclose(norm.mean / norm.weight, rows.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(norm.variance / norm.weight, rows.var(axis=0), rtol=1e-9)
+    assert not tasks.same(result.model.weight, model.weight)

@@ -2,6 +2,7 @@
 
 import socket
 
+import jax
 import numpy as np
 import pytest
 from tests.train import worker
@@ -11,7 +12,8 @@ from tests.train.processes import finish, start
 @pytest.fixture(scope="module")
 def alone():
     result = worker.train()
-    numbers = [np.asarray(result.last.weight), np.asarray(result.last.bias)]
+    numbers = [np.asarray(leaf) for leaf in jax.tree.leaves(result.last)]
+    assert len(numbers) == 5
     return numbers, np.array([[look.loss, look.validation["mse"]] for look in result.history])
 
 

@@ -20,14 +20,17 @@ jax.config.update("jax_platforms", "cpu")
 
 
 def train(checkpoints=None, callbacks=(), batch=6):
-    """What all of them do: with noise, so that keys matter, in batches that devices do not divide, some short."""
+    """What all of them do: with noise, so that keys matter, in batches that devices do not divide, some short.
+
+    States are normalised over the batch, so that devices have to tell each other.
+    """
     from tests.train import tasks
 
     import logcde as lc
 
     data = (tasks.logsigs(), tasks.running())
     options = {"duration": lc.Steps(20), "every": lc.Steps(6), "batch": batch, "optimiser": tasks.OPTIMISER}
-    model = tasks.model(each=True, noise=0.1)
+    model = tasks.model(each=True, noise=0.1, normalised=True)
     return lc.fit(
         model, *data, key=jax.random.key(3), checkpoints=checkpoints, callbacks=callbacks, penalty=0.01, **options
     )

@@ -111,7 +111,7 @@ def _tensor(value: jax.Array | np.ndarray, path: str, tensors: dict[str, np.ndar
     if array.dtype.kind in "OUSV" and array.dtype.name != "bfloat16":
         raise ArtefactError(f"{path} is an array of {array.dtype}, which cannot be saved. Use numbers.")
     # Stamps are whole numbers of their unit, which the dtype names.
-    tensors[path] = np.ascontiguousarray(array.view(np.int64) if array.dtype.kind in "mM" else array)
+    tensors[path] = np.require(array.view(np.int64) if array.dtype.kind in "mM" else array, requirements="C")
     return document
 
 

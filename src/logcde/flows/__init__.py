@@ -8,6 +8,7 @@ from logcde.flows.controls import HeldControl as HeldControl
 from logcde.flows.controls import HermiteControl as HermiteControl
 from logcde.flows.controls import LinearControl as LinearControl
 from logcde.flows.controls import RectilinearControl as RectilinearControl
+from logcde.flows.dynamics import AbstractBatchDynamics as AbstractBatchDynamics
 from logcde.flows.dynamics import AbstractDynamics as AbstractDynamics
 from logcde.flows.fields import BlockDiagonal as BlockDiagonal
 from logcde.flows.fields import Dense as Dense
@@ -21,10 +22,17 @@ from logcde.flows.neural import NeuralField as NeuralField
 from logcde.flows.neural import ReLU as ReLU
 from logcde.flows.neural import SiLU as SiLU
 from logcde.flows.neural import Tanh as Tanh
+from logcde.flows.norms import BatchNorm as BatchNorm
+from logcde.flows.norms import LayerNorm as LayerNorm
 from logcde.flows.recurrent import FadingGRU as FadingGRU
 from logcde.flows.scan import Acting as Acting
 from logcde.flows.scan import Euler as Euler
 from logcde.flows.scan import Exponential as Exponential
 from logcde.flows.scan import Fastest as Fastest
+from logcde.flows.selective import Gated as Gated
+from logcde.flows.selective import Selective as Selective
+from logcde.flows.sequence import Recurrent as Recurrent
 from logcde.flows.stack import Block as Block
 from logcde.flows.stack import Stack as Stack
+from logcde.flows.state_space import LinearRecurrentUnit as LinearRecurrentUnit
+from logcde.flows.state_space import SimplifiedStateSpace as SimplifiedStateSpace

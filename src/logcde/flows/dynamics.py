@@ -8,10 +8,12 @@ import abc
 from typing import Any, TypeAlias
 
 import equinox as eqx
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 Carry: TypeAlias = PyTree[Any]
 """What is kept between two intervals."""
+Noted: TypeAlias = PyTree[Any]
+"""What is remembered of a batch beside gradients: statistics for later use."""
 
 
 class AbstractDynamics(eqx.Module):
@@ -48,3 +50,23 @@ class AbstractDynamics(eqx.Module):
     @abc.abstractmethod
     def penalty(self) -> Float[Array, ""]:
         """The size of the vector field, as the regulariser of the paper's experiments measures it."""
+
+
+class AbstractBatchDynamics(AbstractDynamics):
+    """Dynamics that are other in training: at random, or by statistics of the whole batch, which they remember."""
+
+    @abc.abstractmethod
+    def learn(
+        self,
+        hidden: Float[Array, "hidden"],
+        steps: Float[Array, "interval lie"],
+        length: Int[Array, ""],
+        *,
+        key: PRNGKeyArray,
+        axes: tuple[str, ...],
+    ) -> tuple[Float[Array, "interval features"], Noted]:
+        """`unroll` in training, for one series of a batch whose axes have these names, and what to remember of it."""
+
+    @abc.abstractmethod
+    def noting(self, noted: Noted) -> "AbstractBatchDynamics":
+        """The same dynamics with that remembered."""

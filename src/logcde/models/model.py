@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from logcde import artefact
 from logcde.algebra import Basis
 from logcde.embedding import Opening, Source
-from logcde.flows.dynamics import AbstractDynamics, Carry
+from logcde.flows.dynamics import AbstractBatchDynamics, AbstractDynamics, Carry, Noted
 from logcde.models.initial import Initial
 from logcde.models.inputs import Inputs
 from logcde.models.readout import Readout, Tally
@@ -47,7 +47,24 @@ class AbstractModel(eqx.Module):
         artefact.save(self, path, summary=summary, overwrite=overwrite)
 
 
-class CDE(AbstractModel):
+class AbstractBatchModel(AbstractModel):
+    """A model that may be other in training: by statistics of the whole batch, some of which it remembers."""
+
+    @abc.abstractmethod
+    def learn(
+        self, inputs: Inputs, *, key: PRNGKeyArray, axes: tuple[str, ...]
+    ) -> tuple[Float[Array, "*interval output"], Noted]:
+        """Predict in training, as one series of a batch whose axes have these names, and say what to remember of it.
+
+        What is remembered is the same for all series of the batch.
+        """
+
+    @abc.abstractmethod
+    def noting(self, noted: Noted) -> "AbstractBatchModel":
+        """The same model with that remembered."""
+
+
+class CDE(AbstractBatchModel):
     """A controlled differential equation: where it starts, how it moves over an interval, how it is read.
 
     Every NCDE family of the paper is this with other dynamics. `start`, `advance` and `predict` are the same model one
@@ -64,12 +81,24 @@ class CDE(AbstractModel):
     def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "*interval output"]:
         """One prediction for the series, or one for each query interval, as the readout says."""
         hidden = self.initial(inputs.opening, inputs.static)
+        return self._read(hidden, self.dynamics.unroll(hidden, self._scaled(inputs.steps), inputs.length), inputs)
+
+    def learn(
+        self, inputs: Inputs, *, key: PRNGKeyArray, axes: tuple[str, ...]
+    ) -> tuple[Float[Array, "*interval output"], Noted]:
+        """As its dynamics do."""
+        if not isinstance(self.dynamics, AbstractBatchDynamics):
+            return self(inputs), None
+        hidden = self.initial(inputs.opening, inputs.static)
         steps = self._scaled(inputs.steps)
-        states = self.dynamics.unroll(hidden, steps, inputs.length)
-        if inputs.ends is not None:
-            states = states[inputs.ends]
-        start = self.dynamics.state(self.dynamics.start(hidden))
-        return self.readout.offline(start, states, inputs.outputs)
+        states, noted = self.dynamics.learn(hidden, steps, inputs.length, key=key, axes=axes)
+        return self._read(hidden, states, inputs), noted
+
+    def noting(self, noted: Noted) -> "CDE":
+        """With dynamics that remember it."""
+        if not isinstance(self.dynamics, AbstractBatchDynamics):
+            return self
+        return dataclasses.replace(self, dynamics=self.dynamics.noting(noted))
 
     def start(self, opening: Opening, static: Float[Array, "static"]) -> tuple[Carry, Tally]:
         """What is kept before the first interval."""
@@ -94,6 +123,14 @@ class CDE(AbstractModel):
         """The same model with its scaling fitted and its source noted."""
         scaling = self.scaling if self.basis is None else self.scaling.fit(inputs.steps, self.basis)
         return dataclasses.replace(self, scaling=scaling, source=source or self.source)
+
+    def _read(
+        self, hidden: Float[Array, "hidden"], states: Float[Array, "interval features"], inputs: Inputs
+    ) -> Float[Array, "*interval output"]:
+        if inputs.ends is not None:
+            states = states[inputs.ends]
+        start = self.dynamics.state(self.dynamics.start(hidden))
+        return self.readout.offline(start, states, inputs.outputs)
 
     def _scaled(self, steps: Float[Array, "*interval lie"]) -> Float[Array, "*interval lie"]:
         return steps if self.basis is None else self.scaling(steps, self.basis)

@@ -16,12 +16,15 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
-from logcde.models import AbstractModel
+from logcde.flows.dynamics import Noted
+from logcde.models import AbstractBatchModel, AbstractModel
 from logcde.train.examples import Examples
 from logcde.train.losses import AbstractMeasure, Share, totals
 from logcde.train.parallel import AXIS
 
 Parameters: TypeAlias = PyTree[Any]
+ROWS = "rows"
+"""The axis of a batch on one device; `AXIS` is that of the devices."""
 
 
 class State(eqx.Module):
@@ -63,19 +66,36 @@ class Task(eqx.Module):
 
     def loss_and_gradient(
         self, parameters: Parameters, batch: Examples, counted: Bool[Array, "row"], keys: Key[Array, "row"]
-    ) -> tuple[Share, Parameters]:
-        """Sums over the rows of this device."""
+    ) -> tuple[Share, Parameters, Noted]:
+        """Sums over the rows of this device, and what the model remembers of the rows of all devices."""
 
-        def value(parameters: Parameters) -> tuple[Float[Array, ""], Float[Array, ""]]:
-            model = self.model(parameters)
-            predictions = jax.vmap(lambda one, key: model(one, key=key))(batch.inputs, keys)
-            return totals(self.loss, predictions, batch.targets, batch.predicted, counted)
+        def value(parameters: Parameters) -> tuple[Float[Array, ""], tuple[Float[Array, ""], Noted]]:
+            predictions, noted = self._predict(parameters, batch, keys)
+            total, weight = totals(self.loss, predictions, batch.targets, batch.predicted, counted)
+            return total, (weight, noted)
 
-        (total, weight), gradient = jax.value_and_grad(value, has_aux=True)(parameters)
-        return (total, weight), gradient
+        (total, (weight, noted)), gradient = jax.value_and_grad(value, has_aux=True)(parameters)
+        return (total, weight), gradient, noted
+
+    def _predict(self, parameters: Parameters, batch: Examples, keys: Key[Array, "row"]) -> tuple[Array, Noted]:
+        model = self.model(parameters)
+        if not isinstance(model, AbstractBatchModel):
+            return jax.vmap(lambda one, key: model(one, key=key))(batch.inputs, keys), None
+        learn = jax.vmap(
+            lambda one, key: model.learn(one, key=key, axes=(ROWS, AXIS)), axis_name=ROWS, out_axes=(0, None)
+        )
+        return learn(batch.inputs, keys)
+
+    def _noting(self, parameters: Parameters, noted: Noted) -> Parameters:
+        model = self.model(parameters)
+        return (
+            eqx.filter(model.noting(noted), eqx.is_inexact_array)
+            if isinstance(model, AbstractBatchModel)
+            else parameters
+        )
 
     def update(
-        self, state: State, share: Share, gradient: Parameters
+        self, state: State, share: Share, gradient: Parameters, noted: Noted
     ) -> tuple[State, Float[Array, ""], Bool[Array, ""]]:
         """The state after a step, its loss, and whether all of it is finite; if not, the state is as it was."""
         total, weight = share
@@ -88,6 +108,7 @@ class Task(eqx.Module):
             loss = loss + self.penalty * size
             gradient = jax.tree.map(lambda a, b: a + self.penalty * jnp.conj(b), gradient, slope)
         parameters, optimiser = self.optimise(state, gradient, loss)
+        parameters = self._noting(parameters, noted)
         finite = jnp.isfinite(loss)
         for leaf in jax.tree.leaves(parameters):
             finite = finite & jnp.isfinite(leaf).all()
@@ -128,8 +149,10 @@ def _run(task: Task, call: Call, state: State) -> Outcome:
     width = call.rows.shape[1]
     places = jax.lax.axis_index(AXIS) * width + jnp.arange(width, dtype=jnp.int32)
 
-    def learn_from(bucket: Examples) -> Callable[..., tuple[Share, Parameters]]:
-        def learn(parameters: Parameters, rows: Int[Array, "row"], key: PRNGKeyArray) -> tuple[Share, Parameters]:
+    def learn_from(bucket: Examples) -> Callable[..., tuple[Share, Parameters, Noted]]:
+        def learn(
+            parameters: Parameters, rows: Int[Array, "row"], key: PRNGKeyArray
+        ) -> tuple[Share, Parameters, Noted]:
             # A series has the same key however many devices share its batch.
             keys = jax.vmap(lambda place: jax.random.fold_in(key, place))(places)
             return task.loss_and_gradient(parameters, gather(bucket, rows), rows >= 0, keys)
@@ -145,9 +168,9 @@ def _run(task: Task, call: Call, state: State) -> Outcome:
     def step(carry: Carry) -> Carry:
         done, _, state, losses = carry
         key = jax.random.fold_in(call.key, state.step)
-        local = jax.lax.switch(call.bucket[done], branches, state.parameters, call.rows[done], key)
+        *local, noted = jax.lax.switch(call.bucket[done], branches, state.parameters, call.rows[done], key)
         share, gradient = jax.lax.psum(local, AXIS)
-        state, loss, finite = task.update(state, share, gradient)
+        state, loss, finite = task.update(state, share, gradient, noted)
         return done + finite.astype(done.dtype), finite, state, losses.at[done].set(loss.astype(losses.dtype))
 
     losses = jnp.zeros(len(call.bucket), jax.tree.leaves(state.parameters)[0].real.dtype)
@@ -157,5 +180,7 @@ def _run(task: Task, call: Call, state: State) -> Outcome:
 
 
 def gather(bucket: Examples, rows: Int[Array, "row"]) -> Examples:
-    """These rows; the first one in place of those that fill."""
-    return jax.tree.map(lambda leaf: leaf[jnp.maximum(rows, 0)], bucket)
+    """These rows; the first one in place of those that fill, without any interval that could be taken into account."""
+    batch = jax.tree.map(lambda leaf: leaf[jnp.maximum(rows, 0)], bucket)
+    length = jnp.where(rows >= 0, batch.inputs.length, 0)
+    return eqx.tree_at(lambda tree: tree.inputs.length, batch, length)

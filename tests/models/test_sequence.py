@@ -1,0 +1,63 @@
+"""Recurrent models: the laws of all models, and a task that each of them learns."""
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+import logcde as lc
+from logcde.errors import ModelError
+from logcde.models import LRU, S5, S6, SSM, Mamba
+from logcde.testing import check_model
+
+UNITS = [S5(state=4, blocks=2), LRU(state=3), S6(state=2), Mamba(state=2, width=2, expansion=1)]
+READINGS = [lc.Mean(), lc.EachInterval(), lc.Terminal(), lc.Mean()]
+
+
+@pytest.mark.parametrize(("unit", "reading"), list(zip(UNITS, READINGS, strict=True)), ids=["S5", "LRU", "S6", "Mamba"])
+def test_laws(unit, reading):
+    basis = lc.Basis.of_width(2, 1)
+    model = SSM(basis, hidden=3, outputs=2, unit=unit, layers=1, readout=reading, key=jax.random.key(0))
+    assert len(check_model(model)) == 10
+
+
+def test_with_an_interval_for_each_event_the_rows_are_the_observed_ones_and_gaps_the_last_value():
+    values = np.array([[1.0, np.nan], [np.nan, 5.0], [3.0, 6.0]])
+    streams = lc.Streams.from_arrays([[0.2, 1.0, 4.0]], [values], channels=["a", "b"], horizon=9.0)
+    rows = lc.Embedding(depth=1, counts=False, time=False)(streams, lc.Partition.every_events(1))
+    np.testing.assert_allclose(np.cumsum(rows.values[0], axis=0), [[1, 0], [1, 5], [3, 6]])
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=["S5", "LRU", "S6", "Mamba"])
+def test_each_learns_which_of_two_rhythms_it_hears(unit):
+    """Ragged series of faster or slower oscillations, told apart by no single row."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=96)
+    lengths = rng.integers(12, 20, size=96)
+    times = [np.arange(n, dtype=float) for n in lengths]
+    rhythm = np.where(labels, 1.4, 0.5)
+    waves = [np.sin(w * t + rng.uniform(0, 6))[:, None] for w, t in zip(rhythm, times, strict=True)]
+    streams = lc.Streams.from_arrays(times, waves, channels=["wave"])
+    rows = lc.Embedding(depth=1, counts=False, time=False)(streams, lc.Partition.every_events(1))
+    model = SSM(rows.basis, hidden=8, outputs=2, unit=unit, layers=2, key=jax.random.key(0))
+    result = lc.fit(
+        model,
+        rows[:72],
+        labels[:72],
+        loss=lc.losses.cross_entropy,
+        metrics=(lc.losses.accuracy,),
+        validation=(lc.Inputs.of(rows[72:]), labels[72:]),
+        optimiser=optax.adam(1e-2),
+        batch=24,
+        buckets=1,
+        duration=lc.Epochs(60),
+        every=lc.Epochs(60),
+        progress=False,
+        key=jax.random.key(1),
+    )
+    assert result.history[-1].validation["accuracy"] >= 0.9
+
+
+def test_no_layers_are_refused():
+    with pytest.raises(ModelError, match="at least one"):
+        SSM(lc.Basis.of_width(2, 1), hidden=4, outputs=1, layers=0, key=jax.random.key(0))
