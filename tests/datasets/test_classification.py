@@ -9,20 +9,9 @@ from hypothesis import strategies as st
 from tests.datasets.files import small, write_npz
 
 from logcde import Embedding
-from logcde.datasets import (
-    EachChannel,
-    Split,
-    WholePoints,
-    deduplicated,
-    drop,
-    lagged,
-    load,
-    split,
-    windows,
-    with_clock,
-)
+from logcde.datasets import Split, deduplicated, lagged, load, split, windows
 from logcde.errors import DatasetError
-from logcde.streams import Streams
+from logcde.streams import EachChannel, Streams, WholePoints, drop, with_clock
 
 
 @pytest.fixture

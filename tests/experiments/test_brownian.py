@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,7 @@ def records():
     """The whole grid in this process."""
     found: dict = {}
     while missing := [cell for cell in BROWNIAN.cells(CONFIG, _outcomes(found)) if cell not in found]:
-        found |= {cell: Record(cell, BROWNIAN.run(cell, lambda part: None), 1.0, {}) for cell in missing}
+        found |= {cell: Record(cell, BROWNIAN.run(cell, lambda part: None, Path()), 1.0, {}) for cell in missing}
     return found
 
 

@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logcde.datasets import beside, with_clock
 from logcde.errors import StreamError
-from logcde.streams import FirstStamp, Keep, Streams, Term
+from logcde.streams import FirstStamp, Keep, Streams, Term, beside, with_clock
 
 TIMES = st.lists(st.sets(st.integers(0, 8), max_size=6).map(sorted), min_size=3, max_size=3)
 

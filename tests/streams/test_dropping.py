@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logcde.datasets import EachChannel, WholePoints, drop
 from logcde.errors import StreamError
-from logcde.streams import Keep, Streams, Term
+from logcde.streams import EachChannel, Keep, Streams, Term, WholePoints, drop
 
 
 def ragged(seed, lengths, channels=3, missing=0.0):

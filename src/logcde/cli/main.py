@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NoReturn, TypeAlias
 import tyro
 
 from logcde.cli.datasets import Datasets
-from logcde.errors import LogcdeError
+from logcde.errors import ExperimentError, LogcdeError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,8 +21,9 @@ class Reproduce:
     What is finished is kept: after Ctrl-C the same command goes on. Example: logcde reproduce sinusoid --quick
     """
 
-    experiment: tyro.conf.Positional[Literal["sinusoid", "brownian"]]
-    """Coupled sinusoids under four observation regimes, or a linear system driven by Brownian motion."""
+    experiment: tyro.conf.Positional[Literal["sinusoid", "brownian", "uea"]]
+    """Coupled sinusoids under four observation regimes, a linear system driven by Brownian motion, or classification of
+    the UEA sets under dropped observations."""
     out: Path | None = None
     """Folder of the results; results/EXPERIMENT if not given."""
     config: Path | None = None
@@ -30,24 +31,34 @@ class Reproduce:
     seeds: tuple[int, ...] = ()
     """Other seeds than those of the configuration."""
     quick: bool = False
-    """A first look in minutes: one seed, fewer epochs, few variants."""
+    """A first look in minutes: one seed, fewer epochs, few variants. The same as --preset quick."""
+    preset: str | None = None
+    """Another configuration of the package: quick, or for uea also published, close to the published runs."""
     fresh: bool = False
     """Run everything again, also what is finished."""
     workers: int | None = None
     """How many models to train at once; one for each core if not given."""
+    budget: float | None = None
+    """Minutes after which no more is run; what is missing is marked as not run."""
+    data: Path | None = None
+    """Folder of data sets, for uea; the environment variable LOGCDE_DATA if not given."""
 
     def run(self) -> int:
         """Do it."""
         from logcde.experiments import EXPERIMENTS, reproduce
 
+        if self.quick and self.preset not in (None, "quick"):
+            raise ExperimentError(f"--quick and --preset {self.preset} exclude each other. Leave one of them out.")
         return reproduce(
             EXPERIMENTS[self.experiment],
             out=self.out,
             config=self.config,
+            preset="quick" if self.quick else self.preset,
             seeds=self.seeds,
-            quick=self.quick,
             fresh=self.fresh,
             workers=self.workers,
+            budget=self.budget,
+            data=self.data,
         )
 
 

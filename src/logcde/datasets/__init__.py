@@ -24,8 +24,3 @@ from logcde.datasets.sinusoid import Sinusoids as Sinusoids
 from logcde.datasets.sinusoid import sinusoids as sinusoids
 from logcde.datasets.splits import Split as Split
 from logcde.datasets.splits import split as split
-from logcde.streams.beside import beside as beside
-from logcde.streams.beside import with_clock as with_clock
-from logcde.streams.dropping import EachChannel as EachChannel
-from logcde.streams.dropping import WholePoints as WholePoints
-from logcde.streams.dropping import drop as drop

@@ -6,5 +6,6 @@ from logcde.experiments.abstract import AbstractExperiment as AbstractExperiment
 from logcde.experiments.brownian import Brownian as Brownian
 from logcde.experiments.reproduce import reproduce as reproduce
 from logcde.experiments.sinusoid import Sinusoid as Sinusoid
+from logcde.experiments.uea import Uea as Uea
 
-EXPERIMENTS = MappingProxyType({experiment.name: experiment for experiment in (Sinusoid(), Brownian())})
+EXPERIMENTS = MappingProxyType({experiment.name: experiment for experiment in (Sinusoid(), Brownian(), Uea())})

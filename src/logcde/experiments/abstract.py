@@ -53,8 +53,8 @@ class AbstractExperiment(abc.ABC, Generic[ConfigT, CellT, OutcomeT]):
         """All cells that are known to be needed by now. There may be more when these are done."""
 
     @abc.abstractmethod
-    def run(self, cell: CellT, tell: Tell) -> OutcomeT:
-        """Do one of them."""
+    def run(self, cell: CellT, tell: Tell, scratch: Path) -> OutcomeT:
+        """Do one of them. What it keeps in the folder `scratch`, it finds there again after an interruption."""
 
     @abc.abstractmethod
     def conclude(self, config: ConfigT, records: Mapping[CellT, Record], folder: Path) -> Conclusion:

@@ -2,7 +2,9 @@
 
 import contextlib
 import dataclasses
+import math
 import statistics
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -28,14 +30,25 @@ class Failure:
 
 @dataclasses.dataclass
 class Grid:
-    """The state of a grid: its records so far, and what went wrong."""
+    """The state of a grid: its records so far, what went wrong, and how many cells there was no time for."""
 
     records: dict[AbstractCell, Record]
     failures: list[Failure]
+    left: int = 0
 
 
-def run_grid(experiment: AbstractExperiment, config: Any, folder: Path, workers: int, console: Console) -> Grid:
-    """Run all cells that are not finished yet. An interruption loses the cells under way and nothing else."""
+def run_grid(
+    experiment: AbstractExperiment,
+    config: Any,
+    folder: Path,
+    workers: int,
+    console: Console,
+    deadline: float = math.inf,
+) -> Grid:
+    """Run all cells that are not finished yet, until a `deadline` of the monotonic clock if there is one.
+
+    An interruption loses of the cells under way what they did not keep themselves, and nothing else.
+    """
     ledger = Ledger(folder / "cells.jsonl", experiment.cell, experiment.outcome)
     grid = Grid(ledger.read(), [])
     decoder = msgspec.json.Decoder(Record[experiment.cell, experiment.outcome])
@@ -43,11 +56,11 @@ def run_grid(experiment: AbstractExperiment, config: Any, folder: Path, workers:
     with Progress(*columns, TimeElapsedColumn(), TextColumn("{task.fields[left]}"), console=console) as progress:
         whole = progress.add_task(experiment.name, left="")
         lanes = [progress.add_task("", total=1.0, visible=False, left="") for _ in range(workers)]
-        while missing := _missing(experiment, config, grid):
+        while (missing := _missing(experiment, config, grid)) and time.monotonic() < deadline:
             found = len(experiment.cells(config, _outcomes(grid))) - len(missing)
             progress.update(whole, total=found + len(missing), completed=found)
             left = set(missing)
-            with contextlib.closing(run_cells(experiment.name, missing, workers, folder / "logs")) as said:
+            with contextlib.closing(run_cells(experiment.name, missing, workers, folder, deadline)) as said:
                 for word in said:
                     match word.message:
                         case messages.Progress(part):
@@ -64,6 +77,7 @@ def run_grid(experiment: AbstractExperiment, config: Any, folder: Path, workers:
                         left.discard(word.cell)
                         progress.update(lanes[word.worker], visible=False)
                         progress.update(whole, advance=1, left=_time_left(left, grid.records, workers))
+        grid.left = len(missing)
     return grid
 
 

@@ -5,10 +5,12 @@ it, which ends them; when it is killed, they end after their cell, for nobody te
 """
 
 import contextlib
+import math
 import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
@@ -27,11 +29,15 @@ class Said(msgspec.Struct, frozen=True):
     message: Message
 
 
-def run_cells(name: str, cells: Sequence[AbstractCell], workers: int, logs: Path) -> Generator[Said]:
+def run_cells(
+    name: str, cells: Sequence[AbstractCell], workers: int, folder: Path, deadline: float = math.inf
+) -> Generator[Said]:
     """Run the cells of an experiment, in order as far as several at once allow, and hear of all of them.
 
-    The workers' own output goes to files in `logs`. Closing the iterator ends all workers.
+    The workers' own output goes to `logs` in the folder, what unfinished cells keep to `unfinished`. Closing the
+    iterator ends all workers, and so does the `deadline`, a time of the monotonic clock.
     """
+    logs = folder / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     waiting: queue.SimpleQueue[AbstractCell] = queue.SimpleQueue()
     for cell in cells:
@@ -41,7 +47,7 @@ def run_cells(name: str, cells: Sequence[AbstractCell], workers: int, logs: Path
         for number in range(min(workers, len(cells))):
             log = stack.enter_context((logs / f"worker-{number}.log").open("ab"))
             process = subprocess.Popen(
-                [sys.executable, "-m", "logcde.experiments.worker", name],
+                [sys.executable, "-m", "logcde.experiments.worker", name, str(folder / "unfinished")],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -51,7 +57,11 @@ def run_cells(name: str, cells: Sequence[AbstractCell], workers: int, logs: Path
             threading.Thread(target=_serve, args=(number, process, waiting, heard, Path(log.name)), daemon=True).start()
         running = min(workers, len(cells))
         while running:
-            said = heard.get()
+            try:
+                left = deadline - time.monotonic()
+                said = heard.get(timeout=max(left, 0.0) if math.isfinite(left) else None)
+            except queue.Empty:
+                return
             if said is None:
                 running -= 1
             else:

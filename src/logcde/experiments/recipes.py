@@ -161,13 +161,13 @@ class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             buckets=self.buckets,
             duration=Epochs(self.epochs),
             patience=None,
-            callbacks=(_Telling(tell),),
+            callbacks=(Telling(tell),),
             progress=False,
             key=key,
         )
 
 
-class _Telling(AbstractCallback):
+class Telling(AbstractCallback):
     """Passes on how far training is."""
 
     def __init__(self, tell: Callable[[float], None]) -> None:
@@ -175,16 +175,18 @@ class _Telling(AbstractCallback):
         self._steps = 1
 
     def on_start(self, step: int, steps: int) -> None:
+        """Remember how many steps there are."""
         self._steps = steps
 
     def on_steps(self, step: int, loss: float) -> None:
+        """Say which part of them is done."""
         self._tell(step / self._steps)
 
     def on_evaluation(self, evaluation: Evaluation, model: AbstractModel) -> None:
-        pass
+        """Say nothing."""
 
     def on_end(self, summary: Summary | None) -> None:
-        pass
+        """Say nothing."""
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

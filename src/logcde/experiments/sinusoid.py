@@ -85,7 +85,7 @@ class Sinusoid(AbstractExperiment[SinusoidConfig, SinusoidCell, SinusoidOutcome]
         ours = [] if chosen is None else _cells(config, "ours", config.candidates[chosen], config.seeds)
         return [*variants, *_candidates(config), *ours]
 
-    def run(self, cell: SinusoidCell, tell: Tell) -> SinusoidOutcome:
+    def run(self, cell: SinusoidCell, tell: Tell, scratch: Path) -> SinusoidOutcome:
         """Train and test one model."""
         data = sinusoids(cell.regime, cell.train, (cell.seed, 0)).data
         inputs, basis = cell.model.inputs(data)

@@ -1,5 +1,6 @@
 """Numbers of several seeds as a mean and a standard deviation, for programs and for people."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -29,6 +30,43 @@ class Spread(msgspec.Struct, frozen=True):
         '0.234 ± 0.012'
         """
         return f"{self.mean / unit:.3g} ± {self.std / unit:.2g}"
+
+
+def latex(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
+    r"""A table for a paper.
+
+    >>> print(latex(["Model", "SCP1"], [["LRU", "82.6 ± 3.4"]], "Accuracy in %."))
+    \begin{table}
+    \caption{Accuracy in \%.}
+    \begin{tabular}{lc}
+    \toprule
+    Model & SCP1 \\
+    \midrule
+    LRU & $82.6 \pm 3.4$ \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    """
+    lines = [" & ".join(map(_latex_cell, cells)) + r" \\" for cells in (header, *rows)]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            rf"\caption{{{_latex_cell(caption)}}}",
+            rf"\begin{{tabular}}{{l{'c' * (len(header) - 1)}}}",
+            r"\toprule",
+            lines[0],
+            r"\midrule",
+            *lines[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _latex_cell(text: str) -> str:
+    number = r"(\d+(?:\.\d+)?) ± (\d+(?:\.\d+)?)"
+    return re.sub(number, r"$\1 \\pm \2$", text.replace("%", r"\%"))
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,13 +1,18 @@
 """A process that runs cells: one line of JSON in for each cell, lines of JSON out about it.
 
-Started by `logcde.experiments.pool` as `python -m logcde.experiments.worker NAME`. What libraries print goes to
-standard error, so that standard output carries messages and nothing else.
+Started by `logcde.experiments.pool` as `python -m logcde.experiments.worker NAME FOLDER`. What libraries print goes to
+standard error, so that standard output carries messages and nothing else. An unfinished cell has a place of its own in
+the folder, where it may keep what it needs to go on after an interruption.
 """
 
+import hashlib
 import os
+import shutil
 import sys
 import time
 import traceback
+from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -24,13 +29,14 @@ def main() -> None:
 
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    experiment = EXPERIMENTS[sys.argv[1]]
+    experiment, folder = EXPERIMENTS[sys.argv[1]], Path(sys.argv[2])
     cells = msgspec.json.Decoder(experiment.cell)
     for line in sys.stdin.buffer:
-        out.write(msgspec.json.encode(_outcome(experiment, cells.decode(line), out)) + b"\n")
+        scratch = folder / hashlib.sha256(line).hexdigest()[:16]
+        out.write(msgspec.json.encode(_outcome(experiment, cells.decode(line), out, scratch)) + b"\n")
 
 
-def _outcome(experiment: AbstractExperiment, cell: AbstractCell, out) -> Message:
+def _outcome(experiment: AbstractExperiment, cell: AbstractCell, out: IO[bytes], scratch: Path) -> Message:
     began = time.monotonic()
     told = began
 
@@ -41,9 +47,11 @@ def _outcome(experiment: AbstractExperiment, cell: AbstractCell, out) -> Message
             out.write(msgspec.json.encode(Progress(part)) + b"\n")
 
     try:
-        outcome = experiment.run(cell, tell)
+        outcome = experiment.run(cell, tell, scratch)
     except Exception:
         return Failed(traceback.format_exc())
+    if scratch.exists():
+        shutil.rmtree(scratch)
     seconds = round(time.monotonic() - began, 2)
     record = Record(cell, outcome, seconds, versions("logcde", "equinox", "diffrax", "optax"))
     return Done(msgspec.Raw(msgspec.json.encode(record)))

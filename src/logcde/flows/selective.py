@@ -64,8 +64,7 @@ class Selective(AbstractMixer):
         self, row: Float[Array, "features"]
     ) -> tuple[Float[Array, "features"], Float[Array, "state"], Float[Array, "state"]]:
         """Steps, B and C of a row."""
-        state = self.decay.shape[1]
-        rank = self.project.out_features - 2 * state
+        state, rank = self.decay.shape[1], self.widen.weight.shape[1]
         narrow, enter, leave = jnp.split(self.project(row), [rank, rank + state])
         return jax.nn.softplus(self.widen(narrow)), enter, leave
 

@@ -181,7 +181,7 @@ def _lecun(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> np.ndarray
 
 
 def _parts(numbers: np.ndarray, dtype: DTypeLike) -> Array:
-    return jnp.asarray(np.stack([numbers.real, numbers.imag]), dtype)
+    return jnp.asarray(np.stack([np.real(numbers), np.imag(numbers)]), dtype)
 
 
 def _check(features: int, state: int) -> None:

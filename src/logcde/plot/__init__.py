@@ -3,6 +3,7 @@
 from logcde.plot.learning import against as against
 from logcde.plot.learning import curves as curves
 from logcde.plot.learning import dots as dots
+from logcde.plot.learning import dropping as dropping
 from logcde.plot.learning import heatmap as heatmap
 from logcde.plot.learning import predictions as predictions
 from logcde.plot.streams import intervals as intervals

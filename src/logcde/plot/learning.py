@@ -81,6 +81,21 @@ def against(
     return _plain(axes)
 
 
+def dropping(
+    axes: "Axes", drops: Sequence[float], accuracies: Sequence[tuple[float, float]], label: str, number: int = 0
+) -> "Axes":
+    """Draw means and standard deviations over the share of observations that was dropped."""
+    colour, mark = COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)]
+    means, spreads = np.transpose(accuracies)
+    dashes = (4, 2) if number >= len(COLOURS) else (1, 0)  # more lines than colours
+    axes.errorbar(
+        [100 * drop for drop in drops], means, yerr=spreads, color=colour, marker=mark, ms=4, lw=1.3, capsize=2,
+        elinewidth=0.6, dashes=dashes, label=label,
+    )  # fmt: skip
+    axes.set_xlabel("dropped, %")
+    return _plain(axes)
+
+
 def dots(axes: "Axes", groups: Mapping[str, Sequence[float]], number: int = 0) -> "Axes":
     """Draw one row for each group: all its values as dots and their mean as a bar, on a logarithmic axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator

@@ -1,9 +1,14 @@
 """Observation streams: schema, container, ingest and query partitions."""
 
+from logcde.streams.beside import beside as beside
+from logcde.streams.beside import with_clock as with_clock
 from logcde.streams.clock import Clock as Clock
 from logcde.streams.clock import DatetimeClock as DatetimeClock
 from logcde.streams.clock import NumericClock as NumericClock
 from logcde.streams.clock import TimedeltaClock as TimedeltaClock
+from logcde.streams.dropping import EachChannel as EachChannel
+from logcde.streams.dropping import WholePoints as WholePoints
+from logcde.streams.dropping import drop as drop
 from logcde.streams.knots import Knots as Knots
 from logcde.streams.partition import Calendar as Calendar
 from logcde.streams.partition import Cuts as Cuts
