@@ -12,8 +12,9 @@ from logcde.datasets import Classification, Split, split
 from logcde.errors import ExperimentError
 from logcde.experiments import uea, uea_report
 from logcde.experiments.abstract import Record
+from logcde.experiments.classifying import Classified
 from logcde.experiments.reproduce import settings_of
-from logcde.experiments.uea import Uea, UeaOutcome
+from logcde.experiments.uea import Uea
 from logcde.experiments.uea_models import Given, LinearPath, NeuralPath, Spline, StateSpace
 from logcde.streams import EachChannel, Streams, drop
 
@@ -127,19 +128,19 @@ def config():
 def test_the_settings_are_those_of_the_papers_tables(config):
     cells = {(cell.variant, cell.dataset): cell for cell in Uea().cells(config, {})}
     bd = cells["bd_slice", "MotorImagery"]
-    assert (bd.rate, bd.penalty) == (1e-3, 1e-3)
+    assert (bd.training.rate, bd.training.penalty) == (1e-3, 1e-3)
     assert bd.model == LinearPath(hidden=16, block=4, depth=2, step=16, time=False)
     diagonal = cells["d_slice", "Heartbeat"].model
     assert (diagonal.block, diagonal.depth, diagonal.divide, diagonal.time) == (1, 1, 10.0, True)
     assert cells["lncde", "Epilepsy"].model.block == 64
     s5 = cells["s5", "SelfRegulationSCP1"]
     assert s5.model == StateSpace(unit="s5", hidden=128, layers=6, state=16, time=False, blocks=8)
-    assert s5.rate == 1e-3
+    assert s5.training.rate == 1e-3
     mamba = cells["mamba", "SelfRegulationSCP1"].model
     assert (mamba.convolution, mamba.expansion, mamba.state) == (4, 1, 16)
     assert cells["ncde", "SelfRegulationSCP1"].model == Spline(hidden=128, time=False, layers=4, width=128)
     neural = cells["log_ncde", "SelfRegulationSCP2"]
-    assert (neural.model.layers, neural.model.width, neural.penalty) == (2, 32, 1e-3)
+    assert (neural.model.layers, neural.model.width, neural.training.penalty) == (2, 32, 1e-3)
 
 
 def test_every_preset_can_be_read_and_what_is_in_two_parts_is_run_once(config):
@@ -207,7 +208,7 @@ def alike(one, other):
 
 
 def outcome(accuracy, capped=False):
-    return UeaOutcome(
+    return Classified(
         accuracy=accuracy, validation=0.9, series=561, tests=85, steps=2000, best_step=1000, capped=capped,
         parameters=10, train_seconds=1.0, history=[],
     )  # fmt: skip

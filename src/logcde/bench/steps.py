@@ -28,8 +28,9 @@ class TrainingStep:
                 return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
             value, slope = jax.value_and_grad(loss)(parameters)
-            update, state = adam.update(slope, state, parameters)
-            return optax.apply_updates(parameters, update), state, value
+            with jax.numpy_dtype_promotion("standard"):  # which Optax relies on
+                update, state = adam.update(slope, state, parameters)
+                return optax.apply_updates(parameters, update), state, value
 
         self.arguments = (parameters, adam.init(parameters), inputs)
         self.compiled = jax.jit(step).lower(*self.arguments).compile()

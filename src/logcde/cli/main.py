@@ -21,9 +21,9 @@ class Reproduce:
     What is finished is kept: after Ctrl-C the same command goes on. Example: logcde reproduce sinusoid --quick
     """
 
-    experiment: tyro.conf.Positional[Literal["sinusoid", "brownian", "uea"]]
-    """Coupled sinusoids under four observation regimes, a linear system driven by Brownian motion, or classification of
-    the UEA sets under dropped observations."""
+    experiment: tyro.conf.Positional[Literal["sinusoid", "brownian", "uea", "logode"]]
+    """Coupled sinusoids under four observation regimes, a linear system driven by Brownian motion, classification of
+    the UEA sets under dropped observations, or the effect of the Log-ODE method on time, memory and accuracy."""
     out: Path | None = None
     """Folder of the results; results/EXPERIMENT if not given."""
     config: Path | None = None
@@ -41,7 +41,7 @@ class Reproduce:
     budget: float | None = None
     """Minutes after which no more is run; what is missing is marked as not run."""
     data: Path | None = None
-    """Folder of data sets, for uea; the environment variable LOGCDE_DATA if not given."""
+    """Folder of data sets, for uea and logode; the environment variable LOGCDE_DATA if not given."""
 
     def run(self) -> int:
         """Do it."""

@@ -40,8 +40,9 @@ class Record(msgspec.Struct, Generic[CellT, OutcomeT], frozen=True):
 
 
 class AbstractExperiment(abc.ABC, Generic[ConfigT, CellT, OutcomeT]):
-    """One experiment of the paper."""
+    """One experiment of the paper. Cells of one that measures time run `alone`, one after another."""
 
+    alone: ClassVar[bool] = False
     name: ClassVar[str]
     title: ClassVar[str]
     config: ClassVar[Any]

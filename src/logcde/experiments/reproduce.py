@@ -52,10 +52,11 @@ def reproduce(
     console.print(f"[bold]{experiment.title}[/]\nResults in {folder}; Ctrl-C stops, the same command goes on.")
     if data is not None:
         os.environ[VARIABLE] = str(data)  # where the workers look for it
+    workers = workers or (1 if experiment.alone else cores())
     began = time.monotonic()
     deadline = math.inf if budget is None else began + 60 * budget
     try:
-        grid = run_grid(experiment, settings, folder, workers or cores(), console, deadline)
+        grid = run_grid(experiment, settings, folder, workers, console, deadline)
     except KeyboardInterrupt:
         console.print(f"Stopped. What is finished is in {folder / 'cells.jsonl'}; the same command goes on from there.")
         return 130

@@ -119,7 +119,7 @@ def rows_of(cells: Sequence["UeaCell"], records: Mapping["UeaCell", Record]) -> 
                 tests=tests,
                 samples=None if paper is None else (spread.mean - paper[0]) * PERCENT * tests,
                 steps=float(np.mean([outcome.steps for outcome in outcomes])),
-                most=mine[0].most,
+                most=mine[0].training.most,
                 capped=sum(outcome.capped for outcome in outcomes),
                 train_seconds=float(np.mean([outcome.train_seconds for outcome in outcomes])),
                 parameters=outcomes[0].parameters,
