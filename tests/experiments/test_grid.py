@@ -135,11 +135,15 @@ def test_ours_follows_when_all_candidates_are_known(config):
 
 
 def test_a_cell_that_fails_is_told_and_the_others_go_on(config, tmp_path, silent):
-    config.write_text(TINY.replace("SCALE", "1e30"))
+    config.write_text(TINY.replace('"first values"', '"first values"\nscale = 1e30').replace("SCALE", "1e30"))
     grid = run_grid(SINUSOID, settings(config), tmp_path / "out", 1, silent)
-    assert {failure.cell.variant for failure in grid.failures} == {"candidate broken"}
+    assert {failure.cell.variant for failure in grid.failures} == {"printed"}
     assert "NonFiniteError" in grid.failures[0].trace
-    assert {cell.variant for cell in grid.records} == {"printed", "candidate fast"}
+    found = {cell.variant: (cell, record.outcome) for cell, record in grid.records.items()}
+    assert set(found) == {"candidate fast", "candidate broken", "ours"}
+    assert found["candidate broken"][1].mse == {"validation": None}  # which is an outcome: it is not chosen
+    assert found["ours"][0].training == found["candidate fast"][0].training
+    assert not list((tmp_path / "out" / "unfinished").glob("*"))
 
 
 def test_a_grid_that_is_interrupted_leaves_what_is_finished_and_no_process(config, tmp_path):

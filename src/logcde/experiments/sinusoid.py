@@ -1,6 +1,7 @@
 """Coupled sinusoids, learnt in one observation regime and tested in all (`sec:sinusoid`, `app:sinusoid`)."""
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -9,7 +10,7 @@ import msgspec
 import numpy as np
 
 from logcde.datasets import REGIMES, sinusoids
-from logcde.errors import ExperimentError
+from logcde.errors import ExperimentError, NonFiniteError
 from logcde.experiments import sinusoid_report
 from logcde.experiments.abstract import AbstractCell, AbstractExperiment, Record, Tell
 from logcde.experiments.claims import Conclusion
@@ -58,9 +59,12 @@ class SinusoidCell(AbstractCell, frozen=True, kw_only=True):
 
 
 class SinusoidOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean squared errors by test regime, or that on the validation series; the first predictions of the own regime."""
+    """Mean squared errors by test regime, or that on the validation series; the first predictions of the own regime.
 
-    mse: dict[str, float]
+    The error of a candidate whose training did not stay finite is infinite, which JSON does not have: None.
+    """
+
+    mse: dict[str, float | None]
     curve: Curve
     parameters: int
     train_seconds: float
@@ -99,7 +103,12 @@ class Sinusoid(AbstractExperiment[SinusoidConfig, SinusoidCell, SinusoidOutcome]
             tests = {regime: sinusoids(regime, cell.test, (cell.seed, 1)).data for regime in REGIMES}
             held_out = {regime: (cell.model.inputs(test)[0], test.targets) for regime, test in tests.items()}
             targets, own = data.targets, cell.regime
-        result = cell.training(model, inputs, targets, held_out[own], for_training, tell)
+        try:
+            result = cell.training(model, inputs, targets, held_out[own], for_training, tell)
+        except NonFiniteError:
+            if not cell.validation:
+                raise
+            return SinusoidOutcome(mse={"validation": None}, curve=Curve([], []), parameters=0, train_seconds=0.0)
         few = predict_all(result.last, held_out[own][0][:EXAMPLES])
         return SinusoidOutcome(
             mse={regime: score(result.last, *test) for regime, test in held_out.items()},
@@ -128,7 +137,8 @@ def validation_errors(config: SinusoidConfig, done: Mapping[SinusoidCell, Sinuso
     for name in config.candidates:
         mine = [cell for cell in _candidates(config) if cell.variant == f"candidate {name}"]
         known = all(cell in done for cell in mine)
-        errors[name] = validation_error(done[cell].mse["validation"] for cell in mine) if known else None
+        found = [done[cell].mse["validation"] for cell in mine if cell in done]
+        errors[name] = validation_error(math.inf if error is None else error for error in found) if known else None
     return errors
 
 

@@ -44,7 +44,9 @@ def conclude(
         "mse": msgspec.to_builtins(tables["printed"]),
         "variants": {name: msgspec.to_builtins(table) for name, table in tables.items() if name != "printed"},
         "chosen": chosen,
-        "validation": dict(searched),
+        "validation": {
+            name: error if error is None or np.isfinite(error) else None for name, error in searched.items()
+        },
         "claims": msgspec.to_builtins(claims),
         "cell_seconds": round(sum(record.seconds for runs in by_variant.values() for record in runs.values()), 1),
     }
@@ -149,7 +151,7 @@ def _text(
         parts.append(
             markdown(
                 ["candidate", "validation MSE (1e-2)"],
-                [[name, "not run" if error is None else f"{error / UNIT:.3g}"] for name, error in searched.items()],
+                [[name, _error(error)] for name, error in searched.items()],
             )
         )
     parts += [
@@ -167,6 +169,12 @@ def cross_table(table: Table) -> str:
     """Trained on, tested on."""
     rows = [[regime, *(cell.text(UNIT) for cell in cells.values())] for regime, cells in table.items()]
     return markdown(["trained on", *REGIMES], rows)
+
+
+def _error(error: float | None) -> str:
+    if error is None:
+        return "not run"
+    return f"{error / UNIT:.3g}" if np.isfinite(error) else "training did not stay finite"
 
 
 def _row(name: str, table: Table, runs: Runs) -> list[str]:
