@@ -38,6 +38,8 @@ def run_grid(experiment: AbstractExperiment, config: Any, folder: Path, workers:
     """Run all cells that are not finished yet. An interruption loses the cells under way and nothing else."""
     ledger = Ledger(folder / "cells.jsonl", experiment.cell, experiment.outcome)
     grid = Grid(ledger.read(), [])
+    if ledger.ignored:
+        console.print(f"Finished cells of another layout in {ledger.path}, which are ignored: {ledger.ignored}.")
     decoder = msgspec.json.Decoder(Record[experiment.cell, experiment.outcome])
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TextColumn("{task.fields[left]}"), console=console) as progress:

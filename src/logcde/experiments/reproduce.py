@@ -38,6 +38,8 @@ def reproduce(
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise ExperimentError("The figures of an experiment need Matplotlib: pip install 'logcde[plot]'.")
+    if workers is not None and workers < 1:
+        raise ExperimentError(f"An experiment cannot run on {workers} processes. Give at least 1 to --workers.")
     console = console or Console(width=None if Console().is_terminal else 120)
     settings = settings_of(experiment, config, seeds, quick)
     folder = out or Path("results") / f"{experiment.name}{'-quick' if quick else ''}"
@@ -46,7 +48,7 @@ def reproduce(
     console.print(f"[bold]{experiment.title}[/]\nResults in {folder}; Ctrl-C stops, the same command goes on.")
     began = time.monotonic()
     try:
-        grid = run_grid(experiment, settings, folder, workers or cores(), console)
+        grid = run_grid(experiment, settings, folder, cores() if workers is None else workers, console)
     except KeyboardInterrupt:
         console.print(f"Stopped. What is finished is in {folder / 'cells.jsonl'}; the same command goes on from there.")
         return 130
