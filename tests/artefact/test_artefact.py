@@ -167,6 +167,19 @@ def test_what_cannot_be_saved_is_named(model, words, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_classes_are_looked_up_once_for_each_file_and_not_only_once(tmp_path, monkeypatch):
+    looks, classes = [], registry._classes
+    monkeypatch.setattr(registry, "_classes", lambda: looks.append(None) or classes())
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+    model = eqx.tree_at(lambda swirl: swirl.activation, a_swirl(), Unknown(jnp.ones(2)))
+    with pytest.raises(ArtefactError, match="Unknown is not known"):
+        lc.artefact.save(model, tmp_path / "model")
+    lc.register(Unknown)
+    lc.artefact.save(model, tmp_path / "model")
+    assert type(lc.load(tmp_path / "model").activation) is Unknown
+    assert len(looks) == 3
+
+
 def test_only_what_has_fields_can_be_registered():
     with pytest.raises(ArtefactError, match="neither an equinox.Module"):
         lc.register(type("Plain", (), {}))

@@ -115,6 +115,26 @@ def test_only_what_is_missing_or_has_other_settings_is_run(config, tmp_path):
     assert set(book.read()) == {*cells[:2], other}
 
 
+def test_cells_of_another_layout_are_ignored_and_counted(config, tmp_path):
+    asked, done, book = settings(config), {}, ledger(tmp_path)
+    for _ in range(2):  # the second time with the one that follows from the candidates
+        done |= {cell: outcome(0.1) for cell in SINUSOID.cells(asked, done)}
+    for cell, found in done.items():
+        book.add(Record(cell, found, 1.0, {}))
+    with book.path.open("ab") as file:
+        file.write(b'{"cell": {"width": 4}, "outcome": {}}\n' * 2)
+    console = Console(file=io.StringIO(), width=500)
+    assert set(run_grid(SINUSOID, asked, tmp_path, 1, console).records) == set(done)
+    assert f"another layout in {book.path}, which are ignored: 2.\n" in console.file.getvalue()
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_there_is_at_least_one_worker(workers, config, tmp_path):
+    with pytest.raises(ExperimentError, match=f"on {workers} processes. Give at least 1"):
+        reproduce(SINUSOID, config=config, out=tmp_path / "out", workers=workers)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_line_that_is_no_json_is_named(config, tmp_path):
     book = ledger(tmp_path)
     book.path.write_text("{}\nnot json\n")

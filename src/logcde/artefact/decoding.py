@@ -14,28 +14,28 @@ import jax.numpy as jnp
 import numpy as np
 
 from logcde.artefact.encoding import Document, stored_fields
-from logcde.artefact.registry import class_named, function_named
+from logcde.artefact.registry import Names
 from logcde.errors import ArtefactError
 from logcde.streams.clock import zone_named
 
 
-def decode(document: Document, tensors: Mapping[str, np.ndarray]) -> Any:
+def decode(document: Document, tensors: Mapping[str, np.ndarray], names: Names) -> Any:
     """The value that `encode` was given.
 
-    >>> decode([1, {"float": "inf"}, {"timedelta": [0, 60, 0]}], {})
+    >>> decode([1, {"float": "inf"}, {"timedelta": [0, 60, 0]}], {}, Names())
     (1, inf, datetime.timedelta(seconds=60))
     """
     match document:
         case list():
-            return tuple(decode(item, tensors) for item in document)
+            return tuple(decode(item, tensors, names) for item in document)
         case {"type": str(name), **fields}:
-            return _object(class_named(name), fields, tensors)
+            return _object(names.to_class(name), fields, tensors, names)
         case {"tensor": str(name), "dtype": str(dtype), "shape": list(shape), **rest}:
             return _tensor(name, dtype, tuple(shape), "numpy" in rest, tensors)
         case {"enum": str(name), "name": str(member)}:
-            return class_named(name)[member]  # type: ignore[index]
+            return names.to_class(name)[member]  # type: ignore[index]
         case {"function": str(name)}:
-            return function_named(name)
+            return names.to_function(name)
         case {"float": str(text)}:
             return float(text)
         case {"dtype": str(name)}:
@@ -52,25 +52,25 @@ def decode(document: Document, tensors: Mapping[str, np.ndarray]) -> Any:
         case {"timedelta64": int(count), "unit": str(unit)}:
             return np.timedelta64(count, unit)  # type: ignore[arg-type]
         case {"list": list(items)}:
-            return [decode(item, tensors) for item in items]
+            return [decode(item, tensors, names) for item in items]
         case {"mapping": dict(items)}:
-            return {key: decode(item, tensors) for key, item in items.items()}
+            return {key: decode(item, tensors, names) for key, item in items.items()}
         case dict():
             raise ArtefactError(f"{document!r} means nothing to this version of logcde.")
     return document
 
 
-def _object(cls: type, fields: dict[str, Document], tensors: Mapping[str, np.ndarray]) -> Any:
+def _object(cls: type, fields: dict[str, Document], tensors: Mapping[str, np.ndarray], names: Names) -> Any:
     known = {field.name for field in stored_fields(cls)}
-    for what, names in (("lacks", known - fields.keys()), ("has an unknown", fields.keys() - known)):
-        if names:
+    for what, odd in (("lacks", known - fields.keys()), ("has an unknown", fields.keys() - known)):
+        if odd:
             raise ArtefactError(
-                f"A {cls.__name__} in the file {what} field {sorted(names)[0]!r}: it comes from another version of "
+                f"A {cls.__name__} in the file {what} field {sorted(odd)[0]!r}: it comes from another version of "
                 "logcde, or of your own class. Load it with that version."
             )
     made = object.__new__(cls)
     for name, document in fields.items():
-        object.__setattr__(made, name, decode(document, tensors))
+        object.__setattr__(made, name, decode(document, tensors, names))
     for check in _checks(cls):
         check(made)
     return made

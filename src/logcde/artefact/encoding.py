@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from logcde.artefact.registry import name_of, name_of_function
+from logcde.artefact.registry import Names
 from logcde.errors import ArtefactError
 from logcde.streams.stamps import zone_name
 
@@ -24,15 +24,15 @@ Document: TypeAlias = Any
 """What JSON can hold."""
 
 
-def encode(value: object, path: str, tensors: dict[str, np.ndarray]) -> Document:
+def encode(value: object, path: str, tensors: dict[str, np.ndarray], names: Names) -> Document:
     """One value as JSON; its arrays go into `tensors`.
 
-    >>> encode((1, 2.5, float("inf"), jax.nn.silu), "value", {})
+    >>> encode((1, 2.5, float("inf"), jax.nn.silu), "value", {}, Names())
     [1, 2.5, {'float': 'inf'}, {'function': 'jax.nn.silu'}]
     """
     match value:
         case enum.Enum():
-            return {"enum": name_of(type(value)), "name": value.name}
+            return {"enum": names.of_class(type(value)), "name": value.name}
         case None | bool() | str():
             return value
         case np.datetime64() | np.timedelta64():
@@ -55,17 +55,17 @@ def encode(value: object, path: str, tensors: dict[str, np.ndarray]) -> Document
         case datetime.date():
             return {"date": value.isoformat()}
         case tuple() if type(value) is tuple:
-            return [encode(item, f"{path}.{n}", tensors) for n, item in enumerate(value)]
+            return [encode(item, f"{path}.{n}", tensors, names) for n, item in enumerate(value)]
         case list():
-            return {"list": [encode(item, f"{path}.{n}", tensors) for n, item in enumerate(value)]}
+            return {"list": [encode(item, f"{path}.{n}", tensors, names) for n, item in enumerate(value)]}
         case dict() if all(isinstance(key, str) for key in value):
-            return {"mapping": {key: encode(item, f"{path}.{key}", tensors) for key, item in value.items()}}
+            return {"mapping": {key: encode(item, f"{path}.{key}", tensors, names) for key, item in value.items()}}
         case type() if issubclass(value, np.generic):
             return {"dtype": np.dtype(value).name}
     if isinstance(value, eqx.Module) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
-        return _object(value, path, tensors)
+        return _object(value, path, tensors, names)
     if callable(value) and not isinstance(value, type):
-        return {"function": _located(name_of_function, value, path)}
+        return {"function": _located(names.of_function, value, path)}
     raise ArtefactError(f"{path or 'This'} is {value!r}, of a type that cannot be saved.")
 
 
@@ -91,13 +91,13 @@ def stored_fields(cls: type) -> list[dataclasses.Field]:
     return [field for field in dataclasses.fields(cls) if field not in constants]
 
 
-def _object(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Document:
-    document = {"type": _located(name_of, type(value), path)}
+def _object(value: Any, path: str, tensors: dict[str, np.ndarray], names: Names) -> Document:
+    document = {"type": _located(names.of_class, type(value), path)}
     for field in stored_fields(type(value)):
         if field.name == "type":
             raise ArtefactError(f"{path or 'This'} has a field named 'type', which files use themselves. Rename it.")
         where = f"{path}.{field.name}" if path else field.name
-        document[field.name] = encode(getattr(value, field.name), where, tensors)
+        document[field.name] = encode(getattr(value, field.name), where, tensors, names)
     return document
 
 

@@ -23,6 +23,7 @@ import safetensors.numpy
 
 from logcde.artefact.decoding import decode
 from logcde.artefact.encoding import Document, encode, plain
+from logcde.artefact.registry import Names
 from logcde.errors import ArtefactError
 
 FORMAT = 1
@@ -50,7 +51,7 @@ def save(
     """
     target = Path(path)
     tensors: dict[str, np.ndarray] = {}
-    structure = encode(model, "", tensors)
+    structure = encode(model, "", tensors, Names())
     numbers = safetensors.numpy.save(tensors)
     document = {
         "format": FORMAT,
@@ -101,7 +102,7 @@ def load(path: str | os.PathLike) -> Any:
         raise ArtefactError(f"{target / NUMBERS} is not the file that was saved: its checksum differs. {AGAIN}")
     try:
         tensors = {name: _array(spec) for name, spec in safetensors.deserialize(data)}
-        model = decode(document["model"], tensors)
+        model = decode(document["model"], tensors, Names())
     except ArtefactError as error:
         raise ArtefactError(f"{target / TEXT} cannot be made into a model. {error}") from error
     except Exception as error:  # the checks of any class may have run

@@ -40,7 +40,8 @@ def register(thing: Named) -> Named:
     >>> @register
     ... class Sine(eqx.Module):
     ...     frequency: float = eqx.field(static=True)
-    >>> class_named(name_of(Sine)) is Sine
+    >>> names = Names()
+    >>> names.to_class(names.of_class(Sine)) is Sine
     True
     """
     if isinstance(thing, type) and not _is_storable(thing):
@@ -54,51 +55,51 @@ def register(thing: Named) -> Named:
     return thing
 
 
-def name_of(cls: type) -> str:
-    """The name of a class in files."""
-    for name, known in _classes().items():
-        if known is cls:
-            return name
-    raise ArtefactError(
-        f"The class {cls.__module__}.{cls.__qualname__} is not known to files. Call logcde.register on it first."
-    )
+class Names:
+    """What files may name, as it is now. Made anew for each file, for more may have been imported or registered."""
 
+    def __init__(self) -> None:
+        self._classes = _classes()
+        self._functions = FUNCTIONS | {name: it for name, it in _REGISTERED.items() if not isinstance(it, type)}
 
-def class_named(name: str) -> type:
-    """The class that a file names."""
-    found = _classes().get(name)
-    if found is None:
+    def of_class(self, cls: type) -> str:
+        """The name of a class in files."""
+        for name, known in self._classes.items():
+            if known is cls:
+                return name
         raise ArtefactError(
-            f"The type {name!r} is unknown. If it is a class of yours, import its module and call logcde.register on "
-            "it; if not, the file comes from another version of logcde."
+            f"The class {cls.__module__}.{cls.__qualname__} is not known to files. Call logcde.register on it first."
         )
-    return found
 
+    def of_function(self, function: Callable[..., Any]) -> str:
+        """The name of a function in files."""
+        for name, known in self._functions.items():
+            if known is function:
+                return name
+        raise ArtefactError(
+            f"The function {function!r} is not known to files. Use one of jax.nn, or call logcde.register on it first."
+        )
 
-def name_of_function(function: Callable[..., Any]) -> str:
-    """The name of a function in files."""
-    for name, known in _functions().items():
-        if known is function:
-            return name
-    raise ArtefactError(
-        f"The function {function!r} is not known to files. Use one of jax.nn, or call logcde.register on it first."
-    )
+    def to_class(self, name: str) -> type:
+        """The class that a file names."""
+        found = self._classes.get(name)
+        if found is None:
+            raise ArtefactError(
+                f"The type {name!r} is unknown. If it is a class of yours, import its module and call logcde.register "
+                "on it; if not, the file comes from another version of logcde."
+            )
+        return found
 
-
-def function_named(name: str) -> Callable[..., Any]:
-    """The function that a file names."""
-    found = _functions().get(name)
-    if found is None:
-        raise ArtefactError(f"The function {name!r} is unknown. If it is yours, call logcde.register on it first.")
-    return found
-
-
-def _functions() -> dict[str, Callable[..., Any]]:
-    return FUNCTIONS | {name: thing for name, thing in _REGISTERED.items() if not isinstance(thing, type)}
+    def to_function(self, name: str) -> Callable[..., Any]:
+        """The function that a file names."""
+        found = self._functions.get(name)
+        if found is None:
+            raise ArtefactError(f"The function {name!r} is unknown. If it is yours, call logcde.register on it first.")
+        return found
 
 
 def _classes() -> dict[str, type]:
-    """All classes that files may name, by name; looked up each time, for more may have been imported."""
+    """All classes that files may name, by name."""
     found = {name: thing for name, thing in _REGISTERED.items() if isinstance(thing, type)}
     for module in [module for name, module in sys.modules.items() if name.startswith(HOMES)]:
         for thing in vars(module).values():

@@ -51,6 +51,8 @@ def run_grid(
     """
     ledger = Ledger(folder / "cells.jsonl", experiment.cell, experiment.outcome)
     grid = Grid(ledger.read(), [])
+    if ledger.ignored:
+        console.print(f"Finished cells of another layout in {ledger.path}, which are ignored: {ledger.ignored}.")
     decoder = msgspec.json.Decoder(Record[experiment.cell, experiment.outcome])
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TextColumn("{task.fields[left]}"), console=console) as progress:

@@ -11,10 +11,13 @@ from logcde.experiments.abstract import CellT, OutcomeT, Record
 
 
 class Ledger(Generic[CellT, OutcomeT]):
-    """A file to which finished cells are added, and from which they are read when a grid goes on."""
+    """A file to which finished cells are added, and from which they are read when a grid goes on.
+
+    `ignored` is how many lines the last `read` found that are of another layout: of settings that no longer exist.
+    """
 
     def __init__(self, path: Path, cell: type[CellT], outcome: type[OutcomeT]) -> None:
-        self.path = path
+        self.path, self.ignored = path, 0
         self._decoder = msgspec.json.Decoder(Record[cell, outcome])  # pyright: ignore[reportInvalidTypeArguments]
 
     def read(self) -> dict[CellT, Record[CellT, OutcomeT]]:
@@ -26,6 +29,7 @@ class Ledger(Generic[CellT, OutcomeT]):
             with self.path.open("r+b") as file:
                 file.truncate(self.path.stat().st_size - len(rest))
         records = [self._decoded(line, number) for number, line in enumerate(lines, 1)]
+        self.ignored = records.count(None)
         return {record.cell: record for record in records if record is not None}
 
     def add(self, record: Record[CellT, OutcomeT]) -> None:
@@ -40,7 +44,7 @@ class Ledger(Generic[CellT, OutcomeT]):
         try:
             return self._decoder.decode(line)
         except msgspec.ValidationError:
-            return None  # a cell of another version of the experiment: settings that no longer exist
+            return None  # of another layout
         except msgspec.DecodeError as error:
             raise ExperimentError(
                 f"{self.path}, line {number}, is not JSON ({error}). Remove that line; its cell is then run again."

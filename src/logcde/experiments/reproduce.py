@@ -44,6 +44,8 @@ def reproduce(
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise ExperimentError("The figures of an experiment need Matplotlib: pip install 'logcde[plot]'.")
+    if workers is not None and workers < 1:
+        raise ExperimentError(f"An experiment cannot run on {workers} processes. Give at least 1 to --workers.")
     console = console or Console(width=None if Console().is_terminal else 120)
     settings = settings_of(experiment, config, preset, seeds)
     folder = out or Path("results") / _named(experiment, preset)

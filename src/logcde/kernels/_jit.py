@@ -4,6 +4,10 @@ Products may be fused with sums, nothing else of the arithmetic is relaxed: the 
 wherever they are composed. Three things decide the speed of what Numba makes of a loop here: an unsigned index spares
 the check for negative ones; arrays that may overlap are checked for it before each loop, see `_simd`; and a call passes
 every field of every array, so kernels take ranges of events rather than one.
+
+Numba finds a function in its cache by its code and by a hash of what it closes over. Numbers, types and arrays have the
+same hash in every process; compiled functions and intrinsics never do. So a function that is made for some constants
+closes over these, and finds the kernels that it calls in its module.
 """
 
 from collections.abc import Callable

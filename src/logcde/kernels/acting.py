@@ -1,7 +1,6 @@
 """The kernels of flows as functions that XLA calls: which exist, and under which names."""
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,49 +16,54 @@ def targets(size: int, dtype: np.dtype, exact: bool) -> tuple[str, str] | None:
 
     Above `WIDEST` they take single blocks only.
     """
-    return _targets(size if size <= WIDEST else 0, dtype == np.float32, exact)
+    return _targets(size if size <= WIDEST else None, dtype == np.float32, exact)
 
 
 @functools.cache
-def _targets(size: int, single: bool, exact: bool) -> tuple[str, str] | None:
-    numbers, reach = (bridge.singles, flow.SINGLE) if single else (bridge.doubles, flow.DOUBLE)
-    kernels = (flow.forward(size), flow.backward(size)) if size else (dense_flow.act, dense_flow.act_back)
+def _targets(size: int | None, single: bool, exact: bool) -> tuple[str, str] | None:
+    dtype, reach = (np.float32, flow.SINGLE) if single else (np.float64, flow.DOUBLE)
     kind = f"{'f32' if single else 'f64'}_{size or 'any'}_{'exact' if exact else 'euler'}"
     names = f"logcde_act_{kind}", f"logcde_act_back_{kind}"
-    handlers = _forward(kernels[0], numbers, reach, exact), _backward(kernels[1], numbers, reach, exact)
+    handlers = _forward(size, dtype, reach, exact), _backward(size, dtype, reach, exact)
     return names if all(map(bridge.register, names, handlers)) else None
 
 
-def _forward(act: Callable[..., Any], numbers: Callable[..., Any], reach: np.ndarray, exact: bool) -> Any:
+def _forward(size: int | None, dtype: type, reach: np.ndarray, exact: bool) -> Any:
     @bridge.handler
     def forward(frame):
         if answers_query(frame):
             return 0
         series, shape = batch_and_shape(frame, 0, 4)
-        intervals, size, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
-        matrices = carray(numbers(data(frame, ARGUMENTS, 0)), (series, intervals, size, size, blocks))
-        hidden = carray(numbers(data(frame, ARGUMENTS, 1)), (series, size, blocks))
-        states = carray(numbers(data(frame, RESULTS, 0)), (series, intervals, size, blocks))
-        act(matrices, hidden, reach, exact, states)
+        intervals, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
+        matrices = carray(data(frame, ARGUMENTS, 0), (series, intervals, rows, rows, blocks), dtype)
+        hidden = carray(data(frame, ARGUMENTS, 1), (series, rows, blocks), dtype)
+        states = carray(data(frame, RESULTS, 0), (series, intervals, rows, blocks), dtype)
+        if size is None:
+            dense_flow.act(matrices, hidden, reach, exact, states)
+        else:
+            flow.act(matrices, hidden, reach, exact, states, size)
         return 0
 
     return forward
 
 
-def _backward(act_back: Callable[..., Any], numbers: Callable[..., Any], reach: np.ndarray, exact: bool) -> Any:
+def _backward(size: int | None, dtype: type, reach: np.ndarray, exact: bool) -> Any:
     @bridge.handler
     def backward(frame):
         if answers_query(frame):
             return 0
         series, shape = batch_and_shape(frame, 0, 4)
-        intervals, size, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
-        matrices = carray(numbers(data(frame, ARGUMENTS, 0)), (series, intervals, size, size, blocks))
-        hidden = carray(numbers(data(frame, ARGUMENTS, 1)), (series, size, blocks))
-        states = carray(numbers(data(frame, ARGUMENTS, 2)), (series, intervals, size, blocks))
-        cotangent = carray(numbers(data(frame, ARGUMENTS, 3)), (series, intervals, size, blocks))
-        d_matrices = carray(numbers(data(frame, RESULTS, 0)), (series, intervals, size, size, blocks))
-        d_hidden = carray(numbers(data(frame, RESULTS, 1)), (series, size, blocks))
-        act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hidden)
+        intervals, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
+        matrices = carray(data(frame, ARGUMENTS, 0), (series, intervals, rows, rows, blocks), dtype)
+        hidden = carray(data(frame, ARGUMENTS, 1), (series, rows, blocks), dtype)
+        states = carray(data(frame, ARGUMENTS, 2), (series, intervals, rows, blocks), dtype)
+        cotangent = carray(data(frame, ARGUMENTS, 3), (series, intervals, rows, blocks), dtype)
+        d_matrices = carray(data(frame, RESULTS, 0), (series, intervals, rows, rows, blocks), dtype)
+        d_hidden = carray(data(frame, RESULTS, 1), (series, rows, blocks), dtype)
+        if size is None:
+            dense_flow.act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hidden)
+        else:
+            flow.act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hidden, size)
         return 0
 
     return backward

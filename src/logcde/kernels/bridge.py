@@ -28,19 +28,19 @@ VERSION, VERSION_SIZE, MAJOR, MINOR, TRAITS = 8, 24, 16, 20, 32
 WRITTEN_FOR = 3
 
 
-def _pointer_to(kind: types.Type) -> Callable[..., Any]:
+def _pointer(kind: types.Type) -> Callable[..., Any]:
     @intrinsic
     def at(typingctx, address):
         def codegen(context, builder, signature, arguments):
-            return builder.inttoptr(arguments[0], context.get_value_type(types.CPointer(kind)))
+            return builder.inttoptr(arguments[0], context.get_value_type(kind))
 
-        return types.CPointer(kind)(types.intp), codegen
+        return kind(types.intp), codegen
 
     return at
 
 
-words, halves = _pointer_to(types.int64), _pointer_to(types.int32)
-singles, doubles = _pointer_to(types.float32), _pointer_to(types.float64)
+words, halves = _pointer(types.CPointer(types.int64)), _pointer(types.CPointer(types.int32))
+untyped = _pointer(types.voidptr)
 
 
 @inlined
@@ -62,8 +62,8 @@ def answers_query(frame):
 
 @inlined
 def data(frame, arrays, number):
-    """The address of one array's numbers; `arrays` is ARGUMENTS or RESULTS."""
-    return words(words(words(frame + arrays + BUFFERS)[0] + 8 * number)[0] + DATA)[0]
+    """Where one array's numbers are; `arrays` is ARGUMENTS or RESULTS."""
+    return untyped(words(words(words(frame + arrays + BUFFERS)[0] + 8 * number)[0] + DATA)[0])
 
 
 @inlined
@@ -78,7 +78,7 @@ def batch_and_shape(frame, number, trailing):
 
 
 def handler(function: Callable[[Any], Any]) -> Any:
-    """Compile a function of the frame's address to what XLA can call."""
+    """Compile a function of the frame's address to what XLA can call, or take it from the cache on disk: see `_jit`."""
     return cfunc(types.intp(types.intp), cache=True)(function)
 
 

@@ -4,12 +4,12 @@ The state after an interval with matrix A is exp(A) h, by the truncated Taylor s
 v_K = h, v_(k-1) = h + A v_k / k, result v_0. A is first divided into equal parts of norm at most one; x^K / (K + 1)!
 bounds the relative backward error for norm x, and K is the first for which that is below rounding. Matrices are
 (series, interval, row, column, block), states (series, interval, row, block), blocks side by side in lanes.
+
+Both kernels are called by others that know `size`, the rows of a matrix, as a constant: the compiler then makes one of
+each for every size, with all that is done to a matrix unrolled.
 """
 
-import functools
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -84,102 +84,90 @@ def climb(room, matrix, size, portion, inverse, terms):
         affine(room, v + vector, room, index(0), matrix, index(0), vector, right, room, v, index(size), scale)
 
 
-@functools.cache
-def forward(size: int) -> Callable[..., Any]:
-    """A kernel for matrices of this size, which the compiler has to know to unroll what it does with them."""
-
-    @kernel
-    def act(matrices, hidden, reach, exact, out):
-        """Write the state after every interval. Without `exact`, flows are 1 + A."""
-        series, intervals, _, _, blocks = matrices.shape
-        kind = matrices.dtype
-        flat, first, states = matrices.reshape(-1), hidden.reshape(-1), out.reshape(-1)
-        vector, step, rows, zero = size * WIDE, index(WIDE), index(size), index(0)
-        chunks = -(-blocks // WIDE)
-        inverse = (1 / np.maximum(np.arange(TERMS + 1), 1)).astype(kind)
-        now = np.zeros(chunks * vector, kind)
-        room, matrix = np.zeros((TERMS + 1) * vector, kind), np.zeros(size * vector, kind)
-        for n in range(series):
+@kernel
+def act(matrices, hidden, reach, exact, out, size):
+    """Write the state after every interval. Without `exact`, flows are 1 + A."""
+    series, intervals, _, _, blocks = matrices.shape
+    kind = matrices.dtype
+    flat, first, states = matrices.reshape(-1), hidden.reshape(-1), out.reshape(-1)
+    vector, step, rows, zero = size * WIDE, index(WIDE), index(size), index(0)
+    chunks = -(-blocks // WIDE)
+    inverse = (1 / np.maximum(np.arange(TERMS + 1), 1)).astype(kind)
+    now = np.zeros(chunks * vector, kind)
+    room, matrix = np.zeros((TERMS + 1) * vector, kind), np.zeros(size * vector, kind)
+    for n in range(series):
+        for chunk in range(chunks):
+            gather(now, chunk * vector, first, n * size * blocks, size, blocks, chunk)
+        for at in range(n * intervals, (n + 1) * intervals):
             for chunk in range(chunks):
-                gather(now, chunk * vector, first, n * size * blocks, size, blocks, chunk)
-            for at in range(n * intervals, (n + 1) * intervals):
-                for chunk in range(chunks):
-                    h = index(chunk * vector)
-                    gather(matrix, 0, flat, at * size * size * blocks, size * size, blocks, chunk)
-                    norm = largest_norm(matrix, zero, index(vector), step, rows)
-                    parts, terms = effort(norm, exact, reach)
-                    portion = inverse[1] if parts < 2 else inverse[1] / kind.type(parts)
-                    if parts == 0:
-                        now[h : h + vector] = np.nan
-                    for _ in range(parts):
-                        copy_rows(room, zero, step, now, h, step, rows)
-                        climb(room, matrix, size, portion, inverse, terms)
-                        copy_rows(now, h, step, room, index(terms * vector), step, rows)
-                    scatter(states, at * size * blocks, now, h, size, blocks, chunk)
-
-    return act
+                h = index(chunk * vector)
+                gather(matrix, 0, flat, at * size * size * blocks, size * size, blocks, chunk)
+                norm = largest_norm(matrix, zero, index(vector), step, rows)
+                parts, terms = effort(norm, exact, reach)
+                portion = inverse[1] if parts < 2 else inverse[1] / kind.type(parts)
+                if parts == 0:
+                    now[h : h + vector] = np.nan
+                for _ in range(parts):
+                    copy_rows(room, zero, step, now, h, step, rows)
+                    climb(room, matrix, size, portion, inverse, terms)
+                    copy_rows(now, h, step, room, index(terms * vector), step, rows)
+                scatter(states, at * size * blocks, now, h, size, blocks, chunk)
 
 
-@functools.cache
-def backward(size: int) -> Callable[..., Any]:
-    """The kernel for derivatives."""
-
-    @kernel
-    def act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hidden):
-        """Write the derivatives by all matrices and first states, from those by the states after every interval."""
-        series, intervals, _, _, blocks = matrices.shape
-        kind = matrices.dtype
-        flat, first, after = matrices.reshape(-1), hidden.reshape(-1), states.reshape(-1)
-        given, d_flat, d_first = cotangent.reshape(-1), d_matrices.reshape(-1), d_hidden.reshape(-1)
-        vector, step, rows, zero = size * WIDE, index(WIDE), index(size), index(0)
-        chunks = -(-blocks // WIDE)
-        inverse = (1 / np.maximum(np.arange(TERMS + 1), 1)).astype(kind)
-        one = inverse[1]
-        now, extra = np.zeros(chunks * vector, kind), np.zeros(vector, kind)
-        room, matrix = np.zeros((TERMS + 1) * vector, kind), np.zeros(size * vector, kind)
-        steps, slope = np.zeros((TERMS + 1) * vector, kind), np.zeros(size * vector, kind)
-        zeros, begins = np.zeros(size * vector, kind), np.zeros(vector, kind)
-        for n in range(series):
-            now[:] = 0
-            for at in range((n + 1) * intervals - 1, n * intervals - 1, -1):
-                for chunk in range(chunks):
-                    h = index(chunk * vector)
-                    gather(extra, 0, given, at * size * blocks, size, blocks, chunk)
-                    add_rows(now, h, extra, zero, rows, one)
-                    gather(matrix, 0, flat, at * size * size * blocks, size * size, blocks, chunk)
-                    norm = largest_norm(matrix, zero, index(vector), step, rows)
-                    parts, terms = effort(norm, exact, reach)
-                    portion = one if parts < 2 else one / kind.type(parts)
-                    copy_rows(slope, zero, step, zeros, zero, step, index(size * size))
-                    if parts == 0:
-                        slope[:] = np.nan
-                        now[h : h + vector] = np.nan
-                    if parts * vector > len(begins):
-                        begins = np.zeros(parts * vector, kind)
-                    if at == n * intervals:
-                        gather(begins, 0, first, n * size * blocks, size, blocks, chunk)
-                    else:
-                        gather(begins, 0, after, (at - 1) * size * blocks, size, blocks, chunk)
-                    for part in range(parts - 1):
-                        copy_rows(room, zero, step, begins, index(part * vector), step, rows)
-                        climb(room, matrix, size, portion, inverse, terms)
-                        after_part = index((part + 1) * vector)
-                        copy_rows(begins, after_part, step, room, index(terms * vector), step, rows)
-                    for part in range(parts - 1, -1, -1):
-                        copy_rows(room, zero, step, begins, index(part * vector), step, rows)
-                        climb(room, matrix, size, portion, inverse, terms)
-                        # Down again: the derivative by v_k goes to the state as it is, to the matrix divided by k.
-                        last = index((terms - 1) * vector)
-                        copy_rows(steps, last, step, zeros, zero, step, rows)
-                        add_rows(steps, last, now, h, rows, portion)
-                        for j in range(terms - 1, -1, -1):
-                            v = index(j * vector)
-                            below = v - index(vector) if j > 0 else index(TERMS * vector)
-                            scale = inverse[min(terms - j + 1, TERMS)] * portion
-                            descend(steps, below, now, h, matrix, zero, index(vector), step, steps, v, rows, scale)
-                        add_outer(slope, zero, index(vector), step, steps, zero, room, zero, rows, index(terms))
-                    scatter(d_flat, at * size * size * blocks, slope, 0, size * size, blocks, chunk)
+@kernel
+def act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hidden, size):
+    """Write the derivatives by all matrices and first states, from those by the states after every interval."""
+    series, intervals, _, _, blocks = matrices.shape
+    kind = matrices.dtype
+    flat, first, after = matrices.reshape(-1), hidden.reshape(-1), states.reshape(-1)
+    given, d_flat, d_first = cotangent.reshape(-1), d_matrices.reshape(-1), d_hidden.reshape(-1)
+    vector, step, rows, zero = size * WIDE, index(WIDE), index(size), index(0)
+    chunks = -(-blocks // WIDE)
+    inverse = (1 / np.maximum(np.arange(TERMS + 1), 1)).astype(kind)
+    one = inverse[1]
+    now, extra = np.zeros(chunks * vector, kind), np.zeros(vector, kind)
+    room, matrix = np.zeros((TERMS + 1) * vector, kind), np.zeros(size * vector, kind)
+    steps, slope = np.zeros((TERMS + 1) * vector, kind), np.zeros(size * vector, kind)
+    zeros, begins = np.zeros(size * vector, kind), np.zeros(vector, kind)
+    for n in range(series):
+        now[:] = 0
+        for at in range((n + 1) * intervals - 1, n * intervals - 1, -1):
             for chunk in range(chunks):
-                scatter(d_first, n * size * blocks, now, chunk * vector, size, blocks, chunk)
-
-    return act_back
+                h = index(chunk * vector)
+                gather(extra, 0, given, at * size * blocks, size, blocks, chunk)
+                add_rows(now, h, extra, zero, rows, one)
+                gather(matrix, 0, flat, at * size * size * blocks, size * size, blocks, chunk)
+                norm = largest_norm(matrix, zero, index(vector), step, rows)
+                parts, terms = effort(norm, exact, reach)
+                portion = one if parts < 2 else one / kind.type(parts)
+                copy_rows(slope, zero, step, zeros, zero, step, index(size * size))
+                if parts == 0:
+                    slope[:] = np.nan
+                    now[h : h + vector] = np.nan
+                if parts * vector > len(begins):
+                    begins = np.zeros(parts * vector, kind)
+                if at == n * intervals:
+                    gather(begins, 0, first, n * size * blocks, size, blocks, chunk)
+                else:
+                    gather(begins, 0, after, (at - 1) * size * blocks, size, blocks, chunk)
+                for part in range(parts - 1):
+                    copy_rows(room, zero, step, begins, index(part * vector), step, rows)
+                    climb(room, matrix, size, portion, inverse, terms)
+                    after_part = index((part + 1) * vector)
+                    copy_rows(begins, after_part, step, room, index(terms * vector), step, rows)
+                for part in range(parts - 1, -1, -1):
+                    copy_rows(room, zero, step, begins, index(part * vector), step, rows)
+                    climb(room, matrix, size, portion, inverse, terms)
+                    # Down again: the derivative by v_k goes to the state as it is, to the matrix divided by k.
+                    last = index((terms - 1) * vector)
+                    copy_rows(steps, last, step, zeros, zero, step, rows)
+                    add_rows(steps, last, now, h, rows, portion)
+                    for j in range(terms - 1, -1, -1):
+                        v = index(j * vector)
+                        below = v - index(vector) if j > 0 else index(TERMS * vector)
+                        scale = inverse[min(terms - j + 1, TERMS)] * portion
+                        descend(steps, below, now, h, matrix, zero, index(vector), step, steps, v, rows, scale)
+                    add_outer(slope, zero, index(vector), step, steps, zero, room, zero, rows, index(terms))
+                scatter(d_flat, at * size * size * blocks, slope, 0, size * size, blocks, chunk)
+        for chunk in range(chunks):
+            scatter(d_first, n * size * blocks, now, chunk * vector, size, blocks, chunk)

@@ -58,38 +58,48 @@ def read(state, total, weights, sizes, out):
     out[:] = features
 
 
+@kernel
+def move(state, total, steps, generators, shape, reach, exact, size):
+    """Move what is kept over intervals, in place. `size` is None where blocks are too large for `flow`."""
+    series, rows, blocks = shape
+    matrix = np.empty(generators.shape[1], state.dtype)
+    matrices = matrix.reshape(series, 1, rows, rows, blocks)
+    before, after = state.reshape(series, rows, blocks), np.empty((series, 1, rows, blocks), state.dtype)
+    for n in range(steps.shape[0]):
+        generate(steps[n], generators, matrix)
+        if size is None:
+            dense_flow.act(matrices, before, reach, exact, after)
+        else:
+            flow.act(matrices, before, reach, exact, after, size)
+        before[:] = after[:, 0]
+        if len(total):
+            total[:-1] += state
+            total[-1] += 1.0
+
+
 @functools.cache
-def server(size: int) -> Server:
-    """Kernels for blocks of this size; `total` is empty unless a mean is read."""
-    act = flow.forward(size) if size <= WIDEST else dense_flow.act
+def server(rows: int) -> Server:
+    """Kernels for blocks of this many rows; `total` is empty unless a mean is read."""
+    size = rows if rows <= WIDEST else None
 
     @kernel
     def advance(state, total, steps, generators, shape, reach, exact):
         """Move what is kept over intervals, in place."""
-        series, rows, blocks = shape
-        matrix = np.empty(generators.shape[1], state.dtype)
-        matrices = matrix.reshape(series, 1, rows, rows, blocks)
-        before, after = state.reshape(series, rows, blocks), np.empty((series, 1, rows, blocks), state.dtype)
-        for n in range(steps.shape[0]):
-            generate(steps[n], generators, matrix)
-            act(matrices, before, reach, exact, after)
-            before[:] = after[:, 0]
-            if len(total):
-                total[:-1] += state
-                total[-1] += 1.0
+        move(state, total, steps, generators, shape, reach, exact, size)
 
     @kernel
     def predict(state, total, steps, generators, shape, reach, exact, weights, sizes, out):
         """The prediction after a few more intervals; changes nothing."""
         state, total = state.copy(), total.copy()
-        advance(state, total, steps, generators, shape, reach, exact)
+        move(state, total, steps, generators, shape, reach, exact, size)
         read(state, total, weights, sizes, out)
 
     @kernel
     def predict_many(states, totals, steps, offsets, generators, shape, reach, exact, weights, sizes, out):
         """`predict` for many series; `offsets` says which of the steps are whose."""
         for n in range(states.shape[0]):
-            mine = steps[offsets[n] : offsets[n + 1]]
-            predict(states[n], totals[n], mine, generators, shape, reach, exact, weights, sizes, out[n])
+            state, total = states[n].copy(), totals[n].copy()
+            move(state, total, steps[offsets[n] : offsets[n + 1]], generators, shape, reach, exact, size)
+            read(state, total, weights, sizes, out[n])
 
     return Server(advance, predict, predict_many)
