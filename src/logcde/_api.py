@@ -14,6 +14,10 @@ from logcde.streams import Streams as Streams
 from logcde.streams import Term as Term
 from logcde.streams import EachChannel as EachChannel
 from logcde.streams import WholePoints as WholePoints
+from logcde.streams import Robust as Robust
+from logcde.streams import Scale as Scale
+from logcde.streams import Scales as Scales
+from logcde.streams import Standard as Standard
 from logcde.streams import beside as beside
 from logcde.streams import drop as drop
 from logcde.streams import with_clock as with_clock

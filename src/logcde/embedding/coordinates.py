@@ -7,14 +7,14 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from logcde.algebra import Basis
-from logcde.streams import Schema
+from logcde.streams import Scales, Schema, Streams
 
 TIME = "time"
 
 
 @dataclasses.dataclass(frozen=True)
 class Coordinates:
-    """Letters in their order: values, counts, continuous channels, time last.
+    """Letters in their order: values, counts, continuous channels, time last; values in the units of `scales`.
 
     >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True).letters
     ('a', 'b', '#a', '#b', 'time')
@@ -24,6 +24,11 @@ class Coordinates:
     depth: int
     counts: bool
     time: bool
+    scales: Scales | None = None
+
+    def __post_init__(self) -> None:
+        if self.scales is not None:
+            self.scales.check(self.schema.channels)
 
     @functools.cached_property
     def letters(self) -> tuple[str, ...]:
@@ -36,6 +41,10 @@ class Coordinates:
     def basis(self) -> Basis:
         """The Lyndon basis over the letters."""
         return Basis(self.letters, self.depth)
+
+    def scaled(self, streams: Streams) -> Streams:
+        """Streams in the units of the driving path."""
+        return streams if self.scales is None else self.scales(streams)
 
     @property
     def channels(self) -> int:

@@ -18,7 +18,7 @@ from logcde.embedding.opening import opening_of
 from logcde.embedding.padding import PaddedStreams, pad
 from logcde.embedding.scan import AbstractScan, Sequential
 from logcde.errors import EmbeddingError
-from logcde.streams import Partition, Schema, Streams
+from logcde.streams import Partition, Scales, Schema, Streams
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Embedding:
 
     `counts` gives each channel a second coordinate that counts its observations, `time` adds time itself; with both the
     embedding is faithful (`prop:faithfulness`), without one it is invariant: see `invariances`. `dtype` is that of the
-    result; sums are in double precision in any case.
+    result; sums are in double precision in any case. With `scales`, values are put into their units first, in training
+    and online alike.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
     >>> logsigs = Embedding(depth=2)(streams, Partition.uniform(2))
@@ -41,6 +42,7 @@ class Embedding:
     counts: bool = True
     time: bool = True
     dtype: DTypeLike = np.float64
+    scales: Scales | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.depth, bool) or not isinstance(self.depth, int | np.integer) or self.depth < 1:
@@ -53,7 +55,7 @@ class Embedding:
 
     def coordinates(self, schema: Schema) -> Coordinates:
         """The coordinates of the driving path for streams of this schema."""
-        return Coordinates(schema, self.depth, self.counts, self.time)
+        return Coordinates(schema, self.depth, self.counts, self.time, self.scales)
 
     def basis(self, schema: Schema) -> Basis:
         """The basis of the log-signatures of streams of this schema.
@@ -66,8 +68,9 @@ class Embedding:
     def __call__(self, streams: Streams, partition: Partition, *, threads: int | None = None) -> LogSignatures:
         """One log-signature for each interval of the partition, on all cores or on `threads`."""
         coordinates = self.coordinates(streams.schema)
-        logsigs = embed(streams, partition.cuts(streams), coordinates, self.dtype, threads)
-        return logsigs.made_from(opening_of(streams), Source(coordinates, partition))
+        scaled = coordinates.scaled(streams)
+        logsigs = embed(scaled, partition.cuts(streams), coordinates, self.dtype, threads)
+        return logsigs.made_from(opening_of(scaled), Source(coordinates, partition))
 
     def on_device(self, streams: Streams, partition: Partition, *, scan: AbstractScan = Sequential()) -> LogSignatures:
         """The same by the JAX engine, on its default device, in the precision that JAX is set to.
@@ -77,12 +80,14 @@ class Embedding:
         [[[3.0, 1.0, 1.0]]]
         """
         coordinates = self.coordinates(streams.schema)
-        logsigs = device.embed(streams, partition.cuts(streams), coordinates, self.dtype, scan)
-        return logsigs.made_from(opening_of(streams), Source(coordinates, partition))
+        scaled = coordinates.scaled(streams)
+        logsigs = device.embed(scaled, partition.cuts(streams), coordinates, self.dtype, scan)
+        return logsigs.made_from(opening_of(scaled), Source(coordinates, partition))
 
     def pad(self, streams: Streams, partition: Partition) -> PaddedStreams:
         """Streams as arrays of one size, for `logsignatures`, which can be traced, mapped and differentiated."""
-        return pad(streams, partition.cuts(streams), self.coordinates(streams.schema), self.dtype)
+        coordinates = self.coordinates(streams.schema)
+        return pad(coordinates.scaled(streams), partition.cuts(streams), coordinates, self.dtype)
 
     def invariances(self) -> tuple[str, ...]:
         """What the chosen options cannot tell apart, in words.
@@ -90,7 +95,8 @@ class Embedding:
         >>> len(Embedding(counts=False).invariances()) > len(Embedding().invariances())
         True
         """
-        return invariances(depth=self.depth, counts=self.counts, time=self.time)
+        clipped = self.scales is not None and self.scales.limited
+        return invariances(depth=self.depth, counts=self.counts, time=self.time, clipped=clipped)
 
     def online(self, schema: Schema, start: float = 0.0, continuous: Numbers | None = None) -> Online:
         """A stream that comes in one event at a time; `continuous` is where its continuous channels begin.
@@ -104,4 +110,5 @@ class Embedding:
 
     def index(self, streams: Streams) -> Index:
         """An index of these streams, for log-signatures over any interval at little cost."""
-        return Index(streams, self.coordinates(streams.schema))
+        coordinates = self.coordinates(streams.schema)
+        return Index(coordinates.scaled(streams), coordinates)

@@ -299,7 +299,8 @@ class _Line:
     def _number_of(self, name: str, value: float, time: float) -> float:
         if not np.isfinite(value):
             raise StreamError(f"Channel {name!r} of {self._name} is {value} at {time}. Give a finite number.")
-        return float(value)
+        scales = self._coordinates.scales
+        return float(value) if scales is None else scales.one(name, value)
 
     def _event_of(self, row: int) -> int:
         return -1 if row < 0 else int(np.searchsorted(self._entry_offsets.array, row, side="right")) - 1

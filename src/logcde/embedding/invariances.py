@@ -10,19 +10,24 @@ WITHOUT_TIME = (
     "does not change any log-signature, nor does the length of a gap or of the horizon. Continuous channels, if there "
     "are any, must be moved in time along with the events."
 )
+CLIPPED = (
+    "Values beyond the limits of their channel's scale are taken to be these limits: how far beyond they are leaves no "
+    "trace."
+)
 NOTHING = (
     "With counts and time nothing is identified at the level of paths: stamps, observed sets, values, continuous "
     "channels and higher-order terms up to the depth can all be read off the realised path."
 )
 
 
-def invariances(*, depth: int, counts: bool, time: bool) -> tuple[str, ...]:
+def invariances(*, depth: int, counts: bool, time: bool, clipped: bool = False) -> tuple[str, ...]:
     """Sentences that say which different data an embedding with these options cannot tell apart.
 
     >>> print(invariances(depth=2, counts=False, time=True)[0][:80])
     Without counts, an observation that repeats the last value of its channel leaves
     """
-    dropped = [sentence for sentence, kept in ((WITHOUT_COUNTS, counts), (WITHOUT_TIME, time)) if not kept]
+    kinds = ((WITHOUT_COUNTS, counts), (WITHOUT_TIME, time), (CLIPPED, not clipped))
+    dropped = [sentence for sentence, kept in kinds if not kept]
     return (*dropped, _truncation(depth)) if dropped else (f"{NOTHING} {_truncation(depth)}",)
 
 

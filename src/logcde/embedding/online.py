@@ -44,6 +44,7 @@ class Online:
     def __init__(self, coordinates: Coordinates, start: float = 0.0, continuous: Numbers | None = None) -> None:
         self.coordinates = coordinates
         self._names = {name: k for k, name in enumerate(coordinates.schema.channels)}
+        self._as_is = coordinates.scales is None
         self._area = coordinates.depth == 2
         self._woven = bool(coordinates.schema.continuous)
         self._plain = self._area and not self._woven
@@ -87,7 +88,17 @@ class Online:
         was observed it is no event. `terms` are the schema's higher-order terms, `continuous` the values of its
         continuous channels at this stamp, which they reach along a straight line since the last one given.
         """
-        row = values if type(values) is ndarray and values.dtype is FLOAT else self.row(values)
+        row = values if self._as_is and type(values) is ndarray and values.dtype is FLOAT else self.row(values)
+        self.take(time, row, terms, continuous)
+
+    def take(
+        self,
+        time: float,
+        row: Float64[np.ndarray, "channel"],
+        terms: Numbers | None = None,
+        continuous: Numbers | None = None,
+    ) -> None:
+        """`observe` of values that `row` has prepared."""
         if self._plain and terms is None:  # the usual case, without detours
             answer = kernels.observe_area(self._state, time, row)
         else:
@@ -113,7 +124,7 @@ class Online:
         if not self._plain:
             self.observe(time, values)
             return self.logsig()
-        row = values if type(values) is ndarray and values.dtype is FLOAT else self.row(values)
+        row = values if self._as_is and type(values) is ndarray and values.dtype is FLOAT else self.row(values)
         out = empty(self._dimension)
         answer = step_area(self._state, time, row, out)
         if answer < 0:
@@ -132,6 +143,8 @@ class Online:
         stamps, rows = np.asarray(times, np.float64), np.ascontiguousarray(values, np.float64)
         if rows.shape != (len(stamps), len(self._row)):
             raise StreamError(f"{len(stamps)} stamps and {len(self._row)} channels do not fit values {rows.shape}.")
+        if self.coordinates.scales is not None:
+            rows = np.where(np.isinf(rows), rows, self.coordinates.scales.row(rows))
         given = np.zeros((len(stamps), len(self._support)))
         if terms is not None:
             given = self._lie(np.asarray(terms, np.float64))
@@ -221,15 +234,23 @@ class Online:
         return terms @ self.coordinates.term_coordinates[:, self._support]
 
     def row(self, values: Values) -> Float64[np.ndarray, "channel"]:
-        """The values of an event, one for each channel, NaN for those not observed."""
-        if not isinstance(values, Mapping):
-            return np.array(values, np.float64)
-        row = self._row.copy()
-        for name, value in values.items():
-            if name not in self._names:
-                raise StreamError(f"There is no channel {name!r}. The channels are {', '.join(self._names)}.")
-            row[self._names[name]] = value
-        return row
+        """The values of an event in the units of the path, one for each channel, NaN for those not observed."""
+        if self._as_is and type(values) is ndarray and values.dtype is FLOAT:
+            return values
+        if isinstance(values, Mapping):
+            row = self._row.copy()
+            for name, value in values.items():
+                if name not in self._names:
+                    raise StreamError(f"There is no channel {name!r}. The channels are {', '.join(self._names)}.")
+                row[self._names[name]] = value
+        else:
+            row = np.array(values, np.float64)
+        scales = self.coordinates.scales
+        if scales is None or row.shape != self._row.shape:
+            return row
+        for channel in np.flatnonzero(np.isinf(row)):  # which limits would hide
+            raise StreamError(f"Channel {scales.channels[channel]!r} is infinite. Leave it out: NaN = not observed.")
+        return scales.row(row)
 
     def _continuous(self, time: float, continuous: Numbers | None) -> np.ndarray:
         names = self.coordinates.schema.continuous

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from logcde._typing import Numbers
 from logcde.embedding import Embedding, Opening
-from logcde.embedding.online import FLOAT, Values
+from logcde.embedding.online import Values
 from logcde.errors import LogcdeError, ModelError, StreamError
 from logcde.models import CDE
 from logcde.online.boundaries import boundaries_of
@@ -89,9 +89,9 @@ class Predictor:
         time or a stamp such as the streams had. `terms` are the schema's higher-order terms.
         """
         stamp = time if type(time) is float else self._service.time(time)
-        row = values if type(values) is np.ndarray and values.dtype is FLOAT else self._online.row(values)
+        row = self._online.row(values)
         if 0.0 < stamp < self._boundaries.quiet and self._late is None and terms is None:
-            self._online.observe(stamp, row)  # the usual case, without detours
+            self._online.take(stamp, row)  # the usual case, without detours
             return
         self._service.check(stamp, row)
         if not np.isnan(row).all():

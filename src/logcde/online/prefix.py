@@ -96,7 +96,7 @@ class Prefix:
         before = self.online.state()
         try:
             for event in self.waiting:
-                self.online.observe(*event)
+                self.online.take(*event)
             return self._look(at)
         finally:
             self.online.restore(before)
@@ -133,7 +133,7 @@ class Prefix:
         if event.time >= self.boundaries.edge:
             self.waiting.append(event)
         else:
-            self.online.observe(*event)
+            self.online.take(*event)
 
     def _empty(self, time: float) -> Iterator[Float64[np.ndarray, "interval lie"]]:
         """Intervals in which nothing but time happens need no composing."""

@@ -28,7 +28,7 @@ def decode(paths: RealisedPath | Sequence[RealisedPath]) -> Streams:
     Times, observed sets, values and the continuous channels come back exactly, higher-order terms to rounding. A knot
     of the continuous channels that is at the stamp of an event and on the line between its neighbours, to the last bit,
     is not needed and comes back only as a point of that line. Schema, ids and origins are no part of a path; they are
-    kept beside it.
+    kept beside it. With scales, values come back in their units.
 
     >>> from logcde.embedding import Embedding
     >>> from logcde.paths.realisation import realise

@@ -13,7 +13,6 @@ from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.embedding import Embedding
 from logcde.embedding.factors import intervals_of
 from logcde.embedding.host import compose
-from logcde.embedding.invariances import invariances
 from logcde.paths.alike import EPSILON, Rows, alike
 from logcde.paths.canonical import data_labels, path_labels
 from logcde.paths.scales import scales
@@ -101,6 +100,7 @@ def check_faithful(streams: Streams, embedding: Embedding, partition: Partition 
     coordinates = embedding.coordinates(streams.schema)
     cuts = None if partition is None else partition.cuts(streams)
     data = data_labels(streams)
+    streams = coordinates.scaled(streams)
     paths = path_labels(streams, coordinates, cuts)
     clashes = [(group, Reason.PATH) for group in _clashes(paths, data)]
     if cuts is not None:
@@ -111,7 +111,7 @@ def check_faithful(streams: Streams, embedding: Embedding, partition: Partition 
         collisions=tuple(Collision(tuple(streams.ids[group].tolist()), reason) for group, reason in clashes),
         duplicates=tuple(tuple(streams.ids[group].tolist()) for group in _clashes(data, np.arange(len(streams)))),
         compared=cuts is not None,
-        invariances=invariances(depth=embedding.depth, counts=embedding.counts, time=embedding.time),
+        invariances=embedding.invariances(),
     )
 
 

@@ -30,7 +30,7 @@ def realise(streams: Streams, embedding: Embedding) -> tuple[RealisedPath, ...]:
     (array([0., 0., 0., 3., 3., 4.]), array([0. , 0. , 0.5, 0.5, 2. , 2. ]))
     """
     coordinates = embedding.coordinates(streams.schema)
-    return tuple(_realise(series, coordinates) for series in streams)
+    return tuple(_realise(series, coordinates) for series in coordinates.scaled(streams))
 
 
 def _realise(series: Streams, coordinates: Coordinates) -> RealisedPath:

@@ -20,6 +20,10 @@ from logcde.streams.policies import FirstStamp as FirstStamp
 from logcde.streams.policies import Forbid as Forbid
 from logcde.streams.policies import Keep as Keep
 from logcde.streams.policies import KeepLast as KeepLast
+from logcde.streams.scales import Robust as Robust
+from logcde.streams.scales import Scale as Scale
+from logcde.streams.scales import Scales as Scales
+from logcde.streams.scales import Standard as Standard
 from logcde.streams.schema import Schema as Schema
 from logcde.streams.schema import Term as Term
 from logcde.streams.streams import Streams as Streams

@@ -1,0 +1,177 @@
+"""Units of channels: how they are found, that they are used alike offline and online, and what is refused."""
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import logcde as lc
+from logcde.errors import StreamError
+from logcde.streams import Robust, Scale, Scales, Standard, Streams
+
+NAN = np.nan
+
+
+def column(values, name="a"):
+    return Streams.from_dense(np.asarray(values, float)[None, :, None], channels=[name], horizon=float(len(values)))
+
+
+def scale_of(values, units, **limits):
+    return Scales.fit(column(values), units, {"a": tuple(limits["limits"])} if limits else None).each[0]
+
+
+def test_standard_units_are_mean_and_deviation_of_what_was_observed():
+    streams = Streams.from_dense(np.array([[[1.0, NAN], [3.0, 7.0]], [[NAN, 7.0], [8.0, 7.0]]]))
+    scales = Scales.fit(streams, Standard())
+    assert (scales.each[0].centre, scales.each[0].spread) == pytest.approx((4.0, np.std([1.0, 3.0, 8.0])))
+    assert scales.each[1] == Scale(7.0, 1.0)  # a constant becomes zero
+    scaled = scales(streams)
+    mine = scaled.value[scaled.channel == 0]
+    np.testing.assert_allclose((mine.mean(), mine.std()), (0, 1), atol=1e-12)
+    assert dataclasses.replace(scaled, value=streams.value) == streams
+
+
+def test_robust_units_do_not_mind_wild_values():
+    calm = np.random.default_rng(0).normal(50.0, 5.0, 4000)
+    wild = np.concatenate([calm, [1e9, -1e9]])
+    one, other = scale_of(calm, Robust()), scale_of(wild, Robust())
+    assert one.bend == other.bend == math.inf
+    assert (one.centre, one.spread) == pytest.approx((50.0, 5.0), rel=0.05)
+    assert (other.centre, other.spread) == pytest.approx((one.centre, one.spread), rel=0.01)
+    assert 60 < other.high < 80
+
+
+def test_long_tails_are_bent_and_short_ones_are_not():
+    rng = np.random.default_rng(1)
+    skewed = np.exp(1.5 * rng.normal(size=4000))
+    assert scale_of(skewed, Robust()).bend == pytest.approx(1.0, rel=0.1)  # its median
+    assert scale_of(-skewed, Robust()).bend == pytest.approx(1.0, rel=0.1)
+    assert scale_of(rng.exponential(size=4000), Robust()).bend == math.inf
+    scaled = Scales.fit(column(skewed), Robust())(column(skewed)).value
+    assert np.abs(scaled).max() < 8
+
+
+@pytest.mark.parametrize("values", [[0.0] * 50, [0.0] * 50 + [1.0], [3.0], [0.0, 0.0, 1e-300]])
+def test_channels_that_hardly_change_have_finite_units(values):
+    for units in (Robust(), Robust(tails=0.0), Standard()):
+        scale = scale_of(values, units)
+        assert scale.spread > 0
+        scaled = Scales(("a",), (scale,))(column(values)).value
+        assert np.isfinite(scaled).all()
+
+
+def test_limits_come_before_anything_is_learnt_and_what_they_clip_is_counted():
+    streams = column([36.0, 37.0, 38.0, 0.0, 0.0, 300.0])
+    scales = Scales.fit(streams, Standard(), {"a": (25.0, 45.0)})
+    kept = np.array([36.0, 37.0, 38.0, 25.0, 25.0, 45.0])
+    assert scales.each[0] == Scale(kept.mean().item(), kept.std().item(), 25.0, 45.0)
+    (row,) = scales.clipped(streams)
+    assert (row.channel, row.observations, row.below, row.above) == ("a", 6, 2, 1)
+    assert any("limits" in sentence for sentence in lc.Embedding(scales=scales).invariances())
+    assert lc.Embedding(scales=Scales.fit(streams, Standard())).invariances() == lc.Embedding().invariances()
+
+
+def test_a_channel_that_was_never_observed_stays_as_it_is():
+    streams = Streams.from_arrays([[1.0]], [[[1.0, NAN]]], channels=["a", "b"])
+    assert Scales.fit(streams, limits={"b": (0.0, 5.0)}).each[1] == Scale(low=0.0, high=5.0)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.sampled_from([Robust(), Standard()]))
+def test_larger_values_never_become_smaller(values, units):
+    scales = Scales.fit(column(values), units)
+    ordered = np.sort(np.asarray(values))
+    assert (np.diff(scales(column(ordered)).value) >= 0).all()
+
+
+SCALES = Scales(("a", "b"), (Scale(2.0, 0.5, low=-4.0, high=4.0), Scale(-1.0, 3.0, bend=0.7)))
+
+
+def drawn(seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(0, 3, size=(6, 2))
+    values[rng.random(size=values.shape) < 0.3] = NAN
+    values[:, 0] = np.where(np.isnan(values).all(axis=1), 1.0, values[:, 0])
+    return np.arange(6) + 0.25, values
+
+
+def test_every_engine_embeds_values_in_their_units():
+    times, values = drawn()
+    streams = Streams.from_arrays([times], [values], channels=["a", "b"], horizon=6.0)
+    partition = lc.Partition.every(2.0)
+    scaled, plain = lc.Embedding(scales=SCALES), lc.Embedding()
+    expected = plain(SCALES(streams), partition)
+    found = scaled(streams, partition)
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(found.opening.first, expected.opening.first)
+    np.testing.assert_allclose(scaled.on_device(streams, partition).values, expected.values, atol=1e-9)
+    online = scaled.online(streams.schema)
+    for time, row in zip(times[:2], values[:2], strict=True):
+        online.observe(time, row)
+    np.testing.assert_allclose(online.close(2.0), expected.values[0, 0], atol=1e-12)
+    online.observe_many(times[2:4], values[2:4])
+    np.testing.assert_allclose(online.close(4.0), expected.values[0, 1], atol=1e-12)
+    for time, row in zip(times[4:], values[4:], strict=True):
+        out = online.step(time, {name: x for name, x in zip("ab", row, strict=True) if not np.isnan(x)})
+    np.testing.assert_allclose(online.logsig(6.0), expected.values[0, 2], atol=1e-12)
+    assert out.shape == (15,)
+    index = scaled.index(streams)
+    index.correct(0, times[0], {"a": 3.0})
+    other = values.copy()
+    other[0, 0] = 3.0
+    corrected = Streams.from_arrays([times], [other], channels=["a", "b"], horizon=6.0)
+    np.testing.assert_allclose(index.query(0, 0.0, 2.0)[0], scaled(corrected, partition).values[0, 0], atol=1e-12)
+    np.testing.assert_allclose(
+        np.concatenate([path.positions[-1] for path in lc.realise(streams, scaled)]),
+        np.concatenate([path.positions[-1] for path in lc.realise(SCALES(streams), plain)]),
+    )
+
+
+def test_a_served_model_takes_values_as_measured(tmp_path):
+    times, values = drawn()
+    streams = Streams.from_arrays([times], [values], channels=["a", "b"], horizon=6.0)
+    logsigs = lc.Embedding(scales=SCALES)(streams, lc.Partition.every(2.0))
+    model = lc.LogSLiCE(logsigs.basis, hidden=4, block=1, outputs=1, initial=lc.StartValues(), key=jax.random.key(0))
+    inputs = lc.Inputs.of(logsigs)
+    model = model.fitted_to(inputs, logsigs.source)
+    model.save(tmp_path / "model")
+    predictor = lc.Predictor(lc.load(tmp_path / "model"))
+    for time, row in zip(times, values, strict=True):
+        predictor.observe(time, row)
+    np.testing.assert_allclose(predictor.predict(at=6.0), lc.predict_all(model, inputs)[0], rtol=1e-5)
+
+
+def test_values_that_are_alike_beyond_their_limits_collide_and_others_do_not():
+    streams = Streams.from_arrays([[1.0], [1.0], [1.0]], [[[9.0]], [[5.0]], [[3.0]]], ids=["x", "y", "z"])
+    scales = Scales(("x1",), (Scale(high=4.0),))
+    report = lc.check_faithful(streams, lc.Embedding(scales=scales))
+    assert [collision.series for collision in report.collisions] == [("x", "y")]
+
+
+def test_what_is_refused():
+    streams = column([1.0, 2.0])
+    with pytest.raises(StreamError, match="limits for 'pulse', which is not a channel"):
+        Scales.fit(streams, limits={"pulse": (0.0, 1.0)})
+    with pytest.raises(StreamError, match="first is below the second"):
+        Scales.fit(streams, limits={"a": (1.0, 1.0)})
+    with pytest.raises(StreamError, match="scales are those of the channels 'a', 'b'"):
+        lc.Embedding(scales=SCALES)(streams, lc.Partition.uniform(1))
+    with pytest.raises(StreamError, match="below 0.25"):
+        Robust(tails=0.3)
+    with pytest.raises(StreamError, match="one for each"):
+        Scales(("a", "b"), (Scale(),))
+    terms = Streams.from_arrays(
+        [[1.0]], [[[1.0, 2.0]]], channels=["a", "b"], terms={lc.Term("area", ("a", "b")): [[1.0]]}
+    )
+    with pytest.raises(StreamError, match="higher-order terms, such as 'area'"):
+        Scales.fit(terms)
+    online = lc.Embedding(scales=SCALES).online(lc.Schema(("a", "b")))
+    with pytest.raises(StreamError, match="Channel 'a' is infinite"):
+        online.observe(1.0, {"a": math.inf})
+    with pytest.raises(StreamError, match="infinite"):
+        online.observe_many([1.0], [[math.inf, 1.0]])
+    with pytest.raises(StreamError, match="1 values for 2 channels"):
+        online.observe(1.0, [2.0])
