@@ -16,6 +16,9 @@ from logcde.datasets.lags import lagged as lagged
 from logcde.datasets.loading import available as available
 from logcde.datasets.loading import find as find
 from logcde.datasets.loading import load as load
+from logcde.datasets.physionet import PLAUSIBLE as PLAUSIBLE
+from logcde.datasets.physionet import Stays as Stays
+from logcde.datasets.physionet import physionet2012 as physionet2012
 from logcde.datasets.sinusoid import REGIMES as REGIMES
 from logcde.datasets.sinusoid import Poisson as Poisson
 from logcde.datasets.sinusoid import Regime as Regime
