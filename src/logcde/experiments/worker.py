@@ -14,6 +14,7 @@ import traceback
 from pathlib import Path
 from typing import IO
 
+import jax
 import msgspec
 
 from logcde._machine import versions
@@ -32,6 +33,7 @@ def main() -> None:
     experiment, folder = EXPERIMENTS[sys.argv[1]], Path(sys.argv[2])
     cells = msgspec.json.Decoder(experiment.cell)
     for line in sys.stdin.buffer:
+        jax.clear_caches()  # what one cell compiled is of no use to another, and would add up
         scratch = folder / hashlib.sha256(line).hexdigest()[:16]
         out.write(msgspec.json.encode(_outcome(experiment, cells.decode(line), out, scratch)) + b"\n")
 
