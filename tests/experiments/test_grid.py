@@ -155,15 +155,26 @@ def test_ours_follows_when_all_candidates_are_known(config):
 
 
 def test_a_cell_that_fails_is_told_and_the_others_go_on(config, tmp_path, silent):
-    config.write_text(TINY.replace('"first values"', '"first values"\nscale = 1e30').replace("SCALE", "1e30"))
+    without = (
+        TINY[: TINY.index("[candidates.fast")] + '[variants.other.model]\ntype = "log-slice"\nhidden = 4\nblock = 2\n'
+    )
+    without += "[variants.other.training]\nepochs = 2\nbatch = 8\n"
+    config.write_text(without.replace('"first values"', '"first values"\nscale = 1e30'))
     grid = run_grid(SINUSOID, settings(config), tmp_path / "out", 1, silent)
     assert {failure.cell.variant for failure in grid.failures} == {"printed"}
     assert "NonFiniteError" in grid.failures[0].trace
-    found = {cell.variant: (cell, record.outcome) for cell, record in grid.records.items()}
-    assert set(found) == {"candidate fast", "candidate broken", "ours"}
-    assert found["candidate broken"][1].mse == {"validation": None}  # which is an outcome: it is not chosen
-    assert found["ours"][0].training == found["candidate fast"][0].training
-    assert not list((tmp_path / "out" / "unfinished").glob("*"))
+    assert {cell.variant for cell in grid.records} == {"other"}
+
+
+def test_a_candidate_whose_training_does_not_stay_finite_is_not_chosen(config, tmp_path):
+    config.write_text(TINY.replace("SCALE", "1e30"))
+    asked = settings(config)
+    cells = {cell.variant: cell for cell in SINUSOID.cells(asked, {})}
+    broken = SINUSOID.run(cells["candidate broken"], lambda part: None, tmp_path)
+    assert broken.mse == {"validation": None}
+    done = {cells["candidate broken"]: broken, cells["candidate fast"]: outcome(0.1)}
+    (ours,) = [cell for cell in SINUSOID.cells(asked, done) if cell.variant == "ours"]
+    assert ours.training == cells["candidate fast"].training
 
 
 def test_a_grid_that_is_interrupted_leaves_what_is_finished_and_no_process(config, tmp_path):

@@ -34,8 +34,8 @@ class BatchNorm(AbstractNorm):
     `weight` says how much it has seen. Before any batch, rows stay as they are.
 
     >>> norm = BatchNorm(2)
-    >>> rows = jnp.array([[[0.0, 1.0], [4.0, 1.0]], [[2.0, 3.0], [9.0, 9.0]]])  # two series; the last row is no row
-    >>> valid = jnp.array([[True, True], [True, False]])
+    >>> rows = jnp.array([[[0, 1], [4, 1]], [[2, 3], [9, 9]]], jnp.float32)  # two series
+    >>> valid = jnp.array([[True, True], [True, False]])  # the last row is none
     >>> learn = jax.vmap(lambda r, v: norm.learn(r, v, ("batch",)), axis_name="batch", out_axes=(0, None))
     >>> out, after = learn(rows, valid)
     >>> jnp.round(out[:, :1], 2).tolist()

@@ -35,9 +35,9 @@ def recur(
     With `again`, chunks of rows are computed again in the backward pass and only the states between them are kept: for
     elements that are much larger than what they are made of.
 
-    >>> rows = jnp.array([1.0, 2.0, 3.0])
-    >>> recur(lambda row: (jnp.full_like(row, 0.5), row), lambda state, row: state, rows, jnp.zeros(()), Associative())
-    Array([1.  , 2.5 , 4.25], dtype=float32)
+    >>> rows, start = jnp.array([1.0, 2.0, 3.0]), jnp.array(0.0)
+    >>> recur(lambda row: (jnp.full_like(row, 0.5), row), lambda state, row: state, rows, start, Associative()).tolist()
+    [1.0, 2.5, 4.25]
     """
 
     def one_by_one(before: State, chunk: Rows) -> tuple[State, Array]:

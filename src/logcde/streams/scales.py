@@ -21,6 +21,8 @@ from logcde.streams.schema import listed
 Kind = TypeVar("Kind", bound=AbstractStreams)
 NORMAL = 1.3489795003921634
 """The distance between the quartiles of a normal distribution, in standard deviations."""
+LEAST = 1e-9
+"""What is this much smaller than something else is nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Standard(AbstractUnits):
     def scale(self, values: Float[np.ndarray, "obs"], low: float, high: float) -> Scale:
         """Clipped by the given limits only."""
         kept = np.clip(values, low, high)
-        return Scale(float(kept.mean()), _spread(float(kept.std())), low, high)
+        return Scale(float(kept.mean()), _spread(kept), low, high)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,11 +83,11 @@ class Robust(AbstractUnits):
         tails = (middle - outer_low, outer_high - middle)
         if tails[0] > self.long * (middle - quarter) or tails[1] > self.long * (three_quarters - middle):
             sizes = np.abs(kept[kept != 0])
-            bend = float(np.median(sizes)) if len(sizes) else math.inf
+            bend = max(float(np.median(sizes)), LEAST * float(sizes.max()))
             kept = _bent(kept, bend)
             quarter, middle, three_quarters = np.quantile(kept, [0.25, 0.5, 0.75])
-        spread = float(three_quarters - quarter) / NORMAL or float(kept.std())
-        return Scale(float(middle), _spread(spread), low, high, bend)
+        spread, quartiles = _spread(kept), float(three_quarters - quarter) / NORMAL
+        return Scale(float(middle), quartiles if quartiles > LEAST * spread else spread, low, high, bend)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -207,6 +209,7 @@ def _bent(values: np.ndarray, bend: float | np.ndarray) -> np.ndarray:
     return np.arcsinh(values / bend)
 
 
-def _spread(found: float) -> float:
-    """One for a channel that never changes: its values become zero, and other ones count as they are."""
-    return found if found > 0 else 1.0
+def _spread(values: Float[np.ndarray, "obs"]) -> float:
+    """The standard deviation, or one for a channel that never changes but for rounding: its values become zero."""
+    found = float(values.std())
+    return found if found > LEAST * float(np.abs(values).max()) else 1.0
