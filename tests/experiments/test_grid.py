@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from logcde.datasets import REGIMES
 from logcde.errors import ExperimentError
 from logcde.experiments import EXPERIMENTS, reproduce
 from logcde.experiments.abstract import Record
@@ -68,7 +69,8 @@ def silent():
 
 
 def outcome(value):
-    return SinusoidOutcome(mse={"validation": value}, curve=Curve([1.0], [value]), parameters=3, train_seconds=0.1)
+    mse = dict.fromkeys(REGIMES, value)
+    return SinusoidOutcome(mse=mse, curve=Curve([1.0], [value]), parameters=3, train_seconds=0.1)
 
 
 def settings(config):
@@ -171,7 +173,7 @@ def test_a_candidate_whose_training_does_not_stay_finite_is_not_chosen(config, t
     asked = settings(config)
     cells = {cell.variant: cell for cell in SINUSOID.cells(asked, {})}
     broken = SINUSOID.run(cells["candidate broken"], lambda part: None, tmp_path)
-    assert broken.mse == {"validation": None}
+    assert broken.mse == dict.fromkeys(REGIMES)
     done = {cells["candidate broken"]: broken, cells["candidate fast"]: outcome(0.1)}
     (ours,) = [cell for cell in SINUSOID.cells(asked, done) if cell.variant == "ours"]
     assert ours.training == cells["candidate fast"].training

@@ -43,7 +43,11 @@ class SinusoidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class SinusoidCell(AbstractCell, frozen=True, kw_only=True):
-    """One model, trained in one regime. With `validation` it is tested on that part of its training series only."""
+    """One model, trained in one regime and tested in all.
+
+    With `validation` that part of its training series is held out in place of test series, and as many series of the
+    other regimes are drawn.
+    """
 
     regime: str
     model: Model
@@ -59,9 +63,9 @@ class SinusoidCell(AbstractCell, frozen=True, kw_only=True):
 
 
 class SinusoidOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean squared errors by test regime, or that on the validation series; the first predictions of the own regime.
+    """Mean squared errors by regime, and the first predictions of the own regime.
 
-    The error of a candidate whose training did not stay finite is infinite, which JSON does not have: None.
+    Those of a candidate whose training did not stay finite are infinite, which JSON does not have: None.
     """
 
     mse: dict[str, float | None]
@@ -95,21 +99,20 @@ class Sinusoid(AbstractExperiment[SinusoidConfig, SinusoidCell, SinusoidOutcome]
         inputs, basis = cell.model.inputs(data)
         for_model, for_training = keys_of(cell.seed)
         model = cell.model.model(basis, data.targets.shape[-1], for_model)
+        targets, count = data.targets, round(cell.train * cell.validation) or cell.test
+        drawn = {regime: sinusoids(regime, count, (cell.seed, 2 if cell.validation else 1)).data for regime in REGIMES}
+        held_out = {regime: (cell.model.inputs(other)[0], other.targets) for regime, other in drawn.items()}
         if cell.validation:
-            kept = cell.train - round(cell.train * cell.validation)
-            held_out = {"validation": (inputs[kept:], data.targets[kept:])}
-            inputs, targets, own = inputs[:kept], data.targets[:kept], "validation"
-        else:
-            tests = {regime: sinusoids(regime, cell.test, (cell.seed, 1)).data for regime in REGIMES}
-            held_out = {regime: (cell.model.inputs(test)[0], test.targets) for regime, test in tests.items()}
-            targets, own = data.targets, cell.regime
+            held_out[cell.regime] = inputs[-count:], targets[-count:]
+            inputs, targets = inputs[:-count], targets[:-count]
         try:
-            result = cell.training(model, inputs, targets, held_out[own], for_training, tell)
+            result = cell.training(model, inputs, targets, held_out[cell.regime], for_training, tell)
         except NonFiniteError:
             if not cell.validation:
                 raise
-            return SinusoidOutcome(mse={"validation": None}, curve=Curve([], []), parameters=0, train_seconds=0.0)
-        few = predict_all(result.last, held_out[own][0][:EXAMPLES])
+            nothing = dict.fromkeys(REGIMES)
+            return SinusoidOutcome(mse=nothing, curve=Curve([], []), parameters=0, train_seconds=0.0)
+        few = predict_all(result.last, held_out[cell.regime][0][:EXAMPLES])
         return SinusoidOutcome(
             mse={regime: score(result.last, *test) for regime, test in held_out.items()},
             curve=Curve.of(result),
@@ -132,12 +135,12 @@ class Sinusoid(AbstractExperiment[SinusoidConfig, SinusoidCell, SinusoidOutcome]
 
 
 def validation_errors(config: SinusoidConfig, done: Mapping[SinusoidCell, SinusoidOutcome]) -> dict[str, float | None]:
-    """Of each candidate, over all regimes; None if some are missing."""
+    """Of each candidate, over all regimes to train in and to be validated in; None if some are missing."""
     errors: dict[str, float | None] = {}
     for name in config.candidates:
         mine = [cell for cell in _candidates(config) if cell.variant == f"candidate {name}"]
         known = all(cell in done for cell in mine)
-        found = [done[cell].mse["validation"] for cell in mine if cell in done]
+        found = [error for cell in mine if cell in done for error in done[cell].mse.values()]
         errors[name] = validation_error(math.inf if error is None else error for error in found) if known else None
     return errors
 

@@ -143,8 +143,8 @@ def _text(
     if "ours" in tables:
         parts += [
             f"## Our recipe: {chosen}",
-            "Chosen among the candidates by the error on validation series that are a part of the training series "
-            "(geometric mean over the four regimes), then trained on all training series.",
+            "Chosen among the candidates by their errors on validation series, the geometric mean over all regimes to "
+            "train in and to predict in, then trained on all training series.",
             cross_table(tables["ours"]),
         ]
     if searched:
