@@ -1,19 +1,21 @@
 """Classification under dropping: what models see, cells, tables, and one run from files to accuracy."""
 
 import importlib.resources
+import io
 
 import equinox as eqx
 import jax
 import msgspec
 import numpy as np
 import pytest
+from rich.console import Console
 
 from logcde.datasets import Classification, Split, split
-from logcde.errors import ExperimentError
+from logcde.errors import DatasetError, ExperimentError
 from logcde.experiments import uea, uea_report
 from logcde.experiments.abstract import Record
 from logcde.experiments.classifying import Classified
-from logcde.experiments.reproduce import settings_of
+from logcde.experiments.reproduce import reproduce, settings_of
 from logcde.experiments.uea import Uea
 from logcde.experiments.uea_models import Given, LinearPath, NeuralPath, Spline, StateSpace
 from logcde.streams import EachChannel, Streams, drop
@@ -251,6 +253,17 @@ def test_tables_have_the_papers_numbers_beside_ours_and_what_was_not_run(tmp_pat
     assert (average["datasets"], average["models"]) == (["SelfRegulationSCP1"], ["d_slice", "bd_slice"])
     assert average["rank"] == [1.5, 1.5]
     assert average["paper_accuracy"] == [83.5, 84.9]
+
+
+def test_what_is_not_there_is_left_out_and_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOGCDE_DATA", str(tmp_path))
+    console = Console(file=io.StringIO(), width=200)
+    with pytest.raises(ExperimentError, match="Nothing of this grid was run"):
+        reproduce(Uea(), preset="quick", out=tmp_path / "out", console=console)
+    assert "data are not there, and which were not run: 12." in console.file.getvalue()
+    monkeypatch.delenv("LOGCDE_DATA")
+    with pytest.raises(DatasetError, match="no folder to look for data sets in"):
+        reproduce(Uea(), preset="quick", out=tmp_path / "out", console=console)
 
 
 def test_nothing_run_is_nothing_to_conclude(tmp_path, config):

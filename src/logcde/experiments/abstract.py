@@ -54,6 +54,10 @@ class AbstractExperiment(abc.ABC, Generic[ConfigT, CellT, OutcomeT]):
         """All cells that are known to be needed by now. There may be more when these are done."""
 
     @abc.abstractmethod
+    def can_run(self, cell: CellT) -> bool:
+        """Whether the data that a cell needs are there."""
+
+    @abc.abstractmethod
     def run(self, cell: CellT, tell: Tell, scratch: Path) -> OutcomeT:
         """Do one of them. What it keeps in the folder `scratch`, it finds there again after an interruption."""
 

@@ -30,10 +30,11 @@ class Failure:
 
 @dataclasses.dataclass
 class Grid:
-    """The state of a grid: its records so far, what went wrong, and how many cells there was no time for."""
+    """The state of a grid: its records so far, what went wrong, what lacks data, and what there was no time for."""
 
     records: dict[AbstractCell, Record]
     failures: list[Failure]
+    absent: list[AbstractCell] = dataclasses.field(default_factory=list)
     left: int = 0
 
 
@@ -85,8 +86,9 @@ def run_grid(
 
 def _missing(experiment: AbstractExperiment, config: Any, grid: Grid) -> list[AbstractCell]:
     failed = {failure.cell for failure in grid.failures}
-    cells = experiment.cells(config, _outcomes(grid))
-    return [cell for cell in cells if cell not in grid.records and cell not in failed]
+    cells = [cell for cell in experiment.cells(config, _outcomes(grid)) if cell not in grid.records]
+    grid.absent = [cell for cell in cells if not experiment.can_run(cell)]
+    return [cell for cell in cells if cell not in failed and cell not in grid.absent]
 
 
 def _outcomes(grid: Grid) -> Mapping[AbstractCell, Any]:

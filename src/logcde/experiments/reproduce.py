@@ -64,6 +64,8 @@ def reproduce(
         return 130
     for failure in grid.failures:
         console.print(f"[red]Failed[/]: {escape(failure.cell.label)}\n{escape(failure.trace)}", highlight=False)
+    if grid.absent:
+        console.print(f"Cells whose data are not there, and which were not run: {len(grid.absent)}.")
     if grid.left:
         console.print(f"The budget is used up: {grid.left} cells were not run. The same command goes on with them.")
     conclusion = experiment.conclude(settings, grid.records, folder)

@@ -7,7 +7,8 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from logcde.datasets import Classification, deduplicated, load, split
+from logcde.datasets import Classification, available, deduplicated, load, split
+from logcde.datasets.loading import folder
 from logcde.errors import ExperimentError
 from logcde.experiments import uea_report
 from logcde.experiments.abstract import AbstractCell, AbstractExperiment, Record, Tell
@@ -98,6 +99,10 @@ class Uea(AbstractExperiment[UeaConfig, UeaCell, Classified]):
                                 found[place] = _cell(config, part, *place)
         return list(found.values())
 
+    def can_run(self, cell: UeaCell) -> bool:
+        """Whether the data set is there."""
+        return cell.dataset in _there(folder())
+
     def run(self, cell: UeaCell, tell: Tell, scratch: Path) -> Classified:
         """Drop, split, train and test."""
         data = loaded(cell.dataset)
@@ -121,6 +126,12 @@ class Uea(AbstractExperiment[UeaConfig, UeaCell, Classified]):
 def loaded(name: str) -> Classification:
     """A data set without copies. Cells of one data set follow each other, mostly."""
     return deduplicated(load(name))
+
+
+@lru_cache(maxsize=1)
+def _there(top: Path) -> frozenset[str]:
+    """The data sets of a folder."""
+    return frozenset(available(top))
 
 
 def _cell(
