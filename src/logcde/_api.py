@@ -14,6 +14,7 @@ from logcde.streams import Streams as Streams
 from logcde.streams import Term as Term
 from logcde.streams import EachChannel as EachChannel
 from logcde.streams import WholePoints as WholePoints
+from logcde.streams import Range as Range
 from logcde.streams import Robust as Robust
 from logcde.streams import Scale as Scale
 from logcde.streams import Scales as Scales

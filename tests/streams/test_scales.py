@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import logcde as lc
 from logcde.errors import StreamError
-from logcde.streams import Robust, Scale, Scales, Standard, Streams
+from logcde.streams import Range, Robust, Scale, Scales, Standard, Streams
 
 NAN = np.nan
 
@@ -33,6 +33,11 @@ def test_standard_units_are_mean_and_deviation_of_what_was_observed():
     mine = scaled.value[scaled.channel == 0]
     np.testing.assert_allclose((mine.mean(), mine.std()), (0, 1), atol=1e-12)
     assert dataclasses.replace(scaled, value=streams.value) == streams
+
+
+def test_ranges_become_minus_one_to_one():
+    assert scale_of([3.0, 9.0, 5.0], Range()) == Scale(6.0, 3.0)
+    assert scale_of([4.0, 4.0], Range()) == Scale(4.0, 1.0)
 
 
 def test_robust_units_do_not_mind_wild_values():

@@ -115,9 +115,7 @@ def _streams(variables: tuple[str, ...], parts: list[_Set], ids: np.ndarray) -> 
     channel = np.concatenate([one.variable for one in parts]).astype(np.int32)
     value = np.concatenate([one.value for one in parts]).astype(np.float64)
     hours = np.concatenate([one.hours for one in parts]).astype(np.float64)
-    unknown = (
-        (channel == variables.index("Weight")) & (value < 0) if "Weight" in variables else np.zeros(len(value), bool)
-    )
+    unknown = np.array([name == "Weight" for name in variables])[channel] & (value < 0)
     rows = Rows(series, hours, channel, value, np.zeros((len(value), 0))).pick(~unknown)
     places, rules = Places(ids, Schema(variables)), Rules(duplicates=Average(), empty=Keep())
     return Streams(*assemble(rows, places, np.full(len(ids), HOURS), rules))

@@ -88,7 +88,7 @@ def _missing(experiment: AbstractExperiment, config: Any, grid: Grid) -> list[Ab
     failed = {failure.cell for failure in grid.failures}
     cells = [cell for cell in experiment.cells(config, _outcomes(grid)) if cell not in grid.records]
     grid.absent = [cell for cell in cells if not experiment.can_run(cell)]
-    return [cell for cell in cells if cell not in failed and cell not in grid.absent]
+    return [cell for cell in cells if cell not in failed and experiment.can_run(cell)]
 
 
 def _outcomes(grid: Grid) -> Mapping[AbstractCell, Any]:

@@ -13,7 +13,7 @@ from jaxtyping import PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.datasets import Classification, Split, windows
-from logcde.embedding import Embedding
+from logcde.embedding import Embedding, LogSignatures
 from logcde.flows import Euler, Exponential, HermiteControl
 from logcde.models import (
     CDE,
@@ -29,7 +29,7 @@ from logcde.models import (
     Mean,
     RawFirstValues,
 )
-from logcde.streams import Partition, Streams, with_clock
+from logcde.streams import Partition, Range, Scales, Streams, with_clock
 
 FLOWS = {"exponential": Exponential(), "euler": Euler()}
 
@@ -68,7 +68,8 @@ class LinearPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="s
     def inputs(self, given: Given) -> tuple[Inputs, Basis]:
         """Log-signatures of the windows."""
         which = given.split.train if self.scaled_by == "train" else np.arange(len(given.data))
-        logsigs = _embedded(_scaled(given.path(self.time), which), given, self.depth, self.step)
+        path = given.path(self.time)
+        logsigs = _embedded(Scales.fit(path[which], Range())(path), given, self.depth, self.step)
         inputs = Inputs.of(logsigs)
         steps, length = inputs.steps / self.divide, inputs.length
         if self.skip_first:
@@ -173,17 +174,5 @@ def _embedding(depth: int) -> Embedding:
     return Embedding(depth=depth, counts=False, time=False, dtype=np.float32)
 
 
-def _embedded(streams: Streams, given: Given, depth: int, step: int):
+def _embedded(streams: Streams, given: Given, depth: int, step: int) -> LogSignatures:
     return _embedding(depth)(streams, windows(given.data.length, step))
-
-
-def _scaled(streams: Streams, series: np.ndarray) -> Streams:
-    """Every channel mapped to [-1, 1] by its least and greatest value in some of the series."""
-    some = streams[series]
-    channels = len(streams.schema.channels)
-    low, high = np.full(channels, np.inf), np.full(channels, -np.inf)
-    np.minimum.at(low, some.channel, some.value)
-    np.maximum.at(high, some.channel, some.value)
-    width = np.where(high > low, high - low, 1.0)
-    value = 2 * (streams.value - low[streams.channel]) / width[streams.channel] - 1
-    return dataclasses.replace(streams, value=value.astype(streams.value.dtype))

@@ -72,7 +72,8 @@ def conclude(cells: Sequence["UeaCell"], records: Mapping["UeaCell", Record], fo
     missing = [cell for cell in cells if cell not in records]
     dropped = [row for row in rows if row.dropping == "points"]
     each = [row for row in rows if row.dropping == "channels"]
-    text = _text(dropped, each, len(missing), len(cells))
+    blocks = averages(dropped)
+    text = _text(dropped, each, blocks, len(missing), len(cells))
     write_whole(folder / "tables.tex", _latex(dropped))
     _draw(dropped, folder / "dropping.png")
     if each:
@@ -81,7 +82,7 @@ def conclude(cells: Sequence["UeaCell"], records: Mapping["UeaCell", Record], fo
         "unit": "percent",
         "rows": msgspec.to_builtins(dropped),
         "each_channel": msgspec.to_builtins(each),
-        "averages": [msgspec.to_builtins(average) for average in averages(dropped)],
+        "averages": msgspec.to_builtins(blocks),
         "not_run": [cell.label for cell in missing],
         "cell_seconds": round(sum(records[cell].seconds for cell in cells if cell in records), 1),
     }
@@ -188,13 +189,12 @@ def _printed() -> Printed:
     return msgspec.toml.decode(text, type=Printed)
 
 
-def _text(dropped: Sequence[Row], each: Sequence[Row], missing: int, cells: int) -> str:
+def _text(dropped: Sequence[Row], each: Sequence[Row], blocks: Sequence[Average], missing: int, cells: int) -> str:
     parts = [
         "# Classification under dropped observations: results",
         "Test accuracy in percent, mean ± standard deviation over seeds. A number in brackets is the paper's. "
         f"Of {cells} runs of the grid, {missing} were not run.",
     ]
-    blocks = averages(dropped)
     if blocks:
         parts += [
             "## Averages",

@@ -5,6 +5,7 @@ import abc
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from logcde.errors import ModelError
 from logcde.flows.dynamics import Carry
 
 
@@ -25,3 +26,9 @@ class AbstractMixer(eqx.Module):
     @abc.abstractmethod
     def advance(self, carry: Carry, row: Float[Array, "features"]) -> tuple[Carry, Float[Array, "features"]]:
         """What is kept after one more row, and what comes of that row."""
+
+
+def check_sizes(features: int, state: int) -> None:
+    """Refuse a mixer of nothing."""
+    if min(features, state) < 1:
+        raise ModelError(f"A layer with {features} features and a state of {state} cannot be built.")

@@ -12,7 +12,7 @@ from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
 from logcde.errors import ModelError
 from logcde.flows.dynamics import Carry
-from logcde.flows.mixing import AbstractMixer
+from logcde.flows.mixing import AbstractMixer, check_sizes
 from logcde.flows.recurrence import RecurrenceScan, recur
 from logcde.flows.scan import Fastest
 
@@ -46,8 +46,7 @@ class Selective(AbstractMixer):
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
-        if min(features, state) < 1:
-            raise ModelError(f"A layer with {features} features and a state of {state} cannot be built.")
+        check_sizes(features, state)
         rank = -(-features // 16) if rank is None else rank
         for_project, for_widen, for_steps = jax.random.split(key, 3)
         self.project = eqx.nn.Linear(features, rank + 2 * state, use_bias=False, dtype=dtype, key=for_project)

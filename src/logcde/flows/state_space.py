@@ -16,7 +16,7 @@ from jaxtyping import Array, Complex, DTypeLike, Float, PRNGKeyArray
 
 from logcde.errors import ModelError
 from logcde.flows.dynamics import Carry
-from logcde.flows.mixing import AbstractMixer
+from logcde.flows.mixing import AbstractMixer, check_sizes
 from logcde.flows.recurrence import RecurrenceScan, recur
 from logcde.flows.scan import Fastest
 
@@ -76,7 +76,7 @@ class LinearRecurrentUnit(AbstractStateSpace):
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
-        _check(features, state)
+        check_sizes(features, state)
         keys = jax.random.split(key, 5)
         squared = jax.random.uniform(keys[0], (state,), dtype, minval=1e-6)
         phase = jax.random.uniform(keys[1], (state,), dtype, minval=1e-6, maxval=2 * math.pi)
@@ -125,7 +125,7 @@ class SimplifiedStateSpace(AbstractStateSpace):
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
-        _check(features, state)
+        check_sizes(features, state)
         if blocks < 1 or state % (2 * blocks):
             raise ModelError(
                 f"A state of {state} cannot be cut into {blocks} blocks of conjugate pairs. Give a state that is a "
@@ -182,8 +182,3 @@ def _lecun(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> np.ndarray
 
 def _parts(numbers: np.ndarray, dtype: DTypeLike) -> Array:
     return jnp.asarray(np.stack([np.real(numbers), np.imag(numbers)]), dtype)
-
-
-def _check(features: int, state: int) -> None:
-    if min(features, state) < 1:
-        raise ModelError(f"A layer with {features} features and a state of {state} cannot be built.")

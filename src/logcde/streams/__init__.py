@@ -20,6 +20,7 @@ from logcde.streams.policies import FirstStamp as FirstStamp
 from logcde.streams.policies import Forbid as Forbid
 from logcde.streams.policies import Keep as Keep
 from logcde.streams.policies import KeepLast as KeepLast
+from logcde.streams.scales import Range as Range
 from logcde.streams.scales import Robust as Robust
 from logcde.streams.scales import Scale as Scale
 from logcde.streams.scales import Scales as Scales

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from logcde.errors import StreamError
 from logcde.streams.columns import AbstractStreams
+from logcde.streams.rows import stable_order
 from logcde.streams.schema import listed
 
 Kind = TypeVar("Kind", bound=AbstractStreams)
@@ -56,6 +57,17 @@ class Standard(AbstractUnits):
         """Clipped by the given limits only."""
         kept = np.clip(values, low, high)
         return Scale(float(kept.mean()), _spread(kept), low, high)
+
+
+@dataclasses.dataclass(frozen=True)
+class Range(AbstractUnits):
+    """From the least to the greatest value, which become -1 and 1."""
+
+    def scale(self, values: Float[np.ndarray, "obs"], low: float, high: float) -> Scale:
+        """Clipped by the given limits only."""
+        kept = np.clip(values, low, high)
+        least, greatest = float(kept.min()), float(kept.max())
+        return Scale((least + greatest) / 2, (greatest - least) / 2 or 1.0, low, high)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +153,7 @@ class Scales:
                 )
             if not low < high:
                 raise StreamError(f"The limits of {name!r} are {low} and {high}. The first is below the second.")
-        order = np.argsort(streams.channel, kind="stable")
+        order = stable_order(streams.channel, len(channels))
         edges = np.searchsorted(streams.channel[order], np.arange(len(channels) + 1))
         each = []
         for name, start, stop in zip(channels, edges[:-1], edges[1:], strict=True):
