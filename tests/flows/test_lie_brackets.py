@@ -32,11 +32,12 @@ def test_all_brackets_are_those_of_nested_jacobians(width, depth):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("activation", [SiLU(), ReLU()])
-def test_push_sums_directional_derivatives(activation):
-    field = NeuralField(3, 4, 6, (activation, activation, Tanh()), dtype=jnp.float64, key=jax.random.key(0))
+@pytest.mark.parametrize(("activation", "hidden"), [(SiLU(), 4), (ReLU(), 4), (SiLU(), 2)])
+def test_push_sums_directional_derivatives(activation, hidden):
+    """With fewer and with more letters than there are entries of the state."""
+    field = NeuralField(3, hidden, 6, (activation, activation, Tanh()), dtype=jnp.float64, key=jax.random.key(0))
     rng = np.random.default_rng(0)
-    state, directions = jnp.asarray(rng.normal(size=4)), jnp.asarray(rng.normal(size=(3, 4)))
+    state, directions = jnp.asarray(rng.normal(size=hidden)), jnp.asarray(rng.normal(size=(3, hidden)))
     values, push = field.linearise(state)
     expected = sum(jax.jvp(lambda s, j=j: field(s)[j], (state,), (directions[j],))[1] for j in range(3))
     np.testing.assert_allclose(values, field(state), rtol=1e-14)

@@ -152,9 +152,16 @@ class NeuralField(AbstractVectorField):
             slopes.append(slope)
         values = entries.reshape(self.letters, self.hidden)
 
-        def push(directions: Float[Array, "letter hidden"]) -> Float[Array, "hidden"]:
+        def through_layers(directions: Float[Array, "_direction hidden"]) -> Float[Array, "_direction width"]:
             for weight, slope in zip(self.weights[:-1], slopes[:-1], strict=True):
                 directions = (directions @ weight.T) * slope
+            return directions
+
+        def push(directions: Float[Array, "letter hidden"]) -> Float[Array, "hidden"]:
+            if self.letters > self.hidden:  # fewer axes than directions: the axes go through the layers
+                directions = directions @ through_layers(jnp.eye(self.hidden, dtype=directions.dtype))
+            else:
+                directions = through_layers(directions)
             # Of the last layer, the direction of letter j meets the rows of letter j alone.
             rows = self.weights[-1].reshape(self.letters, self.hidden, -1)
             moved = jnp.einsum("jhw,jw->jh", rows, directions)
