@@ -107,7 +107,9 @@ def dots(axes: "Axes", groups: Mapping[str, Sequence[float]], number: int = 0) -
     axes.set_yticks(range(len(groups)), list(groups))
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    everything = np.concatenate([np.asarray(values, float) for values in groups.values()])
+    wide = everything.max() > 100 * everything.min()  # no room for more than the powers of ten
+    axes.xaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(axis="x", color="0.92", lw=0.6)
