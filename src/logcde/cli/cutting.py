@@ -35,8 +35,7 @@ class Cutting:
     calendar: Literal["hour", "day", "week", "month", "quarter", "year"] | None = None
     """Intervals of the calendar, in the time zone of the stamps."""
     at: Path | None = None
-    """A table with query times, in columns named as in FILE; without a column of series they are those of all. Each is
-    the end of an interval that begins at the query before it, the first at the start of the series."""
+    """A table of query times, with columns named as in FILE: intervals end there, the first begins at the start."""
 
     def cut(self, table: Table, scan: "Scan") -> Cut:
         """The rule that was chosen."""
@@ -87,10 +86,10 @@ def _check_number(streams: "Streams", partition: "Partition") -> None:
 
 
 def _asked(file: Path, table: Table, scan: "Scan") -> Cut:
-    """Query times from a table, which is in memory as a whole."""
+    """Query times from a table, which is in memory as a whole. Without a column of series they are those of all."""
     from logcde.streams import Partition
 
-    queries = _queries(file, table)
+    queries = _queries(file, table, isinstance(next(iter(scan.numbers)), str))
     if isinstance(queries, Mapping):
         unknown = next((key for key in queries if key not in scan.numbers), None)
         if unknown is not None:
@@ -114,8 +113,8 @@ def _asked(file: Path, table: Table, scan: "Scan") -> Cut:
     return asked
 
 
-def _queries(file: Path, table: Table) -> Any:
-    """Stamps of each series, or one set of stamps for all."""
+def _queries(file: Path, table: Table, text: bool) -> Any:
+    """Stamps of each series, or one set of stamps for all. Ids stay text if those of the series are."""
     import narwhals as nw
 
     from logcde.streams.backends import arrow
@@ -132,7 +131,7 @@ def _queries(file: Path, table: Table) -> Any:
     if table.time not in opened.types:
         raise TableError(f"{file}: {missing(table.time, tuple(opened.types))}")
     labels = [table.series] if table.series in opened.types and not table.single else []
-    texts = Texts(labels, table.time, table.epoch)
+    texts = Texts(() if text else labels, table.time, table.epoch)
     while True:
         try:
             pieces = [texts(piece) for piece in opened.pieces([*labels, table.time], [])]

@@ -22,8 +22,8 @@ DRAWN = 12
 """Series in a figure."""
 PRINTED = 3
 """Series in the terminal."""
-LANES = 8
-"""Channels of each of them."""
+LANES = 7
+"""Channels of each of them, in both: as many as there are colours."""
 COLUMNS = 80
 LEVELS = " .:|#"
 
@@ -38,7 +38,7 @@ class Describe:
 
     table: tyro.conf.OmitArgPrefixes[Table]
     plot: Path | None = None
-    """Draw when the first series were observed, into this file (.png, .pdf, .svg)."""
+    """Draw when the first channels of the first series were observed, into this file (.png, .pdf, .svg)."""
     json: bool = False
     """Print JSON, for machines."""
 
@@ -134,20 +134,20 @@ def _raster(streams: "Streams") -> list[str]:
     if not len(streams):
         return []
     lines = [f"When channels were observed, from the start to the horizon (none to many: {LEVELS!r}):"]
-    names = streams.schema.channels
-    width = max(len(name) for name in names[:LANES])
+    names, rest = streams.schema.channels[:LANES], len(streams.schema.channels) - LANES
+    width = max(map(len, names))
     for series in range(min(PRINTED, len(streams))):
         one = streams[series]
         place = np.minimum(one.times / one.horizon[0] * COLUMNS, COLUMNS - 1).astype(np.int64)
+        shown = one.channel < len(names)
         cells = np.zeros((len(names), COLUMNS), np.int64)
-        np.add.at(cells, (one.channel, np.repeat(place, np.diff(one.obs_offsets))), 1)
+        np.add.at(cells, (one.channel[shown], np.repeat(place, np.diff(one.obs_offsets))[shown]), 1)
         level = np.ceil(cells / max(1, cells.max()) * (len(LEVELS) - 1)).astype(np.int64)
         lines.append(f"series {one.ids.tolist()[0]!r}")
-        lines += [
-            f"  {names[k]:{width}} [{''.join(LEVELS[cell] for cell in level[k])}]" for k in range(len(names))[:LANES]
-        ]
-        if len(names) > LANES:
-            lines.append(f"  and {len(names) - LANES:,} channels more")
+        rows = ("".join(LEVELS[cell] for cell in row) for row in level)
+        lines += [f"  {name:{width}} [{row}]" for name, row in zip(names, rows, strict=True)]
+        if rest > 0:
+            lines.append(f"  and {rest:,} channels more")
     return lines
 
 
@@ -156,10 +156,12 @@ def _draw(streams: "Streams", file: Path) -> None:
     from logcde.plot import figure_of, rasters, save
 
     lanes = min(DRAWN, len(streams))
-    figure = figure_of(8, 1.2 + 0.45 * lanes)
-    rasters(figure.subplots(), streams[:lanes])
     try:
+        figure = figure_of(8, 1.2 + 0.45 * lanes)
+        rasters(figure.subplots(), streams[:lanes], streams.schema.channels[:LANES])
         save(figure, file)
+    except ImportError as error:
+        raise TableError('A figure needs Matplotlib, which is not installed: pip install "logcde[plot]".') from error
     except (OSError, ValueError) as error:
         raise TableError(f"The figure {file} cannot be written: {error}. Give another name with --plot.") from error
 

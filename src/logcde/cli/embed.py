@@ -1,5 +1,6 @@
 """`logcde embed`: log-signatures of the series of a table, as a table, for files of any size."""
 
+import contextlib
 import dataclasses
 import sys
 from collections.abc import Iterator
@@ -77,8 +78,12 @@ class Embed:
         kinds = _kinds(scan, coordinates, self.precision)
         output.begin(kinds)
         written = 0
-        with bar("embedding", scan.rows) as report:
-            for group in some_streams(scan, self.output.parent, report, group=self.rows):
+        with (
+            bar("embedding", scan.rows) as report,
+            # Closed whatever happens, so that no temporary file outlives it.
+            contextlib.closing(some_streams(scan, self.output.parent, report, group=self.rows)) as groups,
+        ):
+            for group in groups:
                 for streams, cuts in _slices(group, cut):
                     for table in features(streams, cuts, coordinates, kinds, embedding.dtype):
                         output.write(table)

@@ -49,8 +49,7 @@ class Table:
     """Which file, and what its columns mean."""
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """A table, Parquet or CSV. Long: one observation in each row, with a column of channel names and one of values.
-    Wide: one stamp in each row, one channel in each column."""
+    """A table, Parquet or CSV: long, one observation in each row, or wide, one stamp in each row."""
     series: str = "series"
     """Column of series ids."""
     single: bool = False
@@ -58,16 +57,13 @@ class Table:
     time: str = "time"
     """Column of stamps: numbers, datetimes, durations, or text in ISO 8601."""
     channel: str | None = None
-    """Long tables: column of channel names. If neither --channel nor --value is given, a table with columns "channel"
-    and "value" is long, and any other is wide."""
+    """Long tables: column of channel names. Without this option a table is long if it has columns channel and value."""
     value: str | None = None
     """Long tables: column of values; missing or NaN is not observed."""
     channels: tuple[str, ...] = ()
-    """Wide tables: the columns that hold values, by default all that are left. Long tables: all names of channels, in
-    the order wanted, by default sorted."""
+    """Wide tables: columns of values, by default all that are left. Long tables: names of all channels, in order."""
     horizon: str | None = None
-    """Up to where series are looked at: a number, a duration such as 48h, or a datetime; the latest stamp of all if not
-    given."""
+    """Up to where series are looked at: a number, a duration such as 48h or a datetime; by default the latest stamp."""
     origin: str = "earliest"
     """Where datetimes count from: "earliest" of the table, "first" of each series, or a datetime."""
     unit: str | None = None
@@ -77,7 +73,7 @@ class Table:
     sort: bool = False
     """Put rows whose stamps go back in order, instead of refusing them."""
     duplicates: Literal["refuse", "last", "mean"] = "refuse"
-    """Of different values of one channel at one stamp: refuse them, keep the last, or take the mean."""
+    """Different values of one channel at one stamp: refuse them, keep the last, or take the mean."""
     drop_empty: bool = False
     """Leave out series without a single observation, instead of refusing them."""
 

@@ -86,8 +86,8 @@ def rasters(axes: "Axes", streams: Streams, channels: Sequence[str] | None = Non
 
     >>> streams = Streams.from_arrays([[0.5, 2.0], [1.0]], [[[3.0], [4.0]], [[5.0]]], ("pulse",), ids=["p1", "p2"])
     >>> axes = rasters(figure_of(6, 2).subplots(), streams, ["pulse"])
-    >>> [label.get_text() for label in axes.get_yticklabels()], axes.get_xlim()
-    (['p1', 'p2'], (0.0, 2.0))
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['p1', 'p2']
     """
     names = streams.schema.channels
     chosen = names if channels is None else names_of(channels)
@@ -100,8 +100,8 @@ def rasters(axes: "Axes", streams: Streams, channels: Sequence[str] | None = Non
     for place, name in enumerate(chosen):
         mine = streams.channel == names.index(name)
         top = lane[mine] + 0.08 + place * height
-        colour = COLOURS[place % len(COLOURS)]
-        axes.vlines(streams.times[event[mine]], top, top + 0.9 * height, color=colour, lw=0.9, label=name)
+        style = {"color": COLOURS[names.index(name) % len(COLOURS)], "lw": 0.9, "clip_on": False}
+        axes.vlines(streams.times[event[mine]], top, top + 0.9 * height, label=name, **style)
     axes.hlines(np.arange(1, len(streams)), 0, streams.horizon.max(initial=1.0), color="0.88", lw=0.5, zorder=-1)
     every = max(1, -(-len(streams) // MOST_LANES))
     axes.set_yticks(np.arange(0, len(streams), every) + 0.5, [str(name) for name in streams.ids[::every]], fontsize=8)

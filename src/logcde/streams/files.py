@@ -10,7 +10,7 @@ import gzip
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from logcde.errors import TableError
 from logcde.streams.backends import arrow
@@ -25,11 +25,15 @@ MAGIC = b"PAR1"
 
 
 class AbstractTable(abc.ABC):
-    """A table in a file: the names and types of its columns, how many rows it has if that is known, and the rows."""
+    """A table in a file: the names and types of its columns, how many rows it has if that is known, and the rows.
+
+    `untyped` says that types are only guessed, since all there is in the file is text.
+    """
 
     path: Path
     types: Mapping[str, Any]
     rows: int | None
+    untyped: ClassVar[bool]
 
     @abc.abstractmethod
     def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
@@ -88,6 +92,7 @@ def readable(path: Path) -> Iterator[None]:
 class ParquetTable(AbstractTable):
     """A Parquet file."""
 
+    untyped = False
     path: Path
     types: Mapping[str, Any]
     rows: int
@@ -108,6 +113,7 @@ class ParquetTable(AbstractTable):
 class CsvTable(AbstractTable):
     """A CSV file. Columns that do not hold numbers are text, as it stands in the file, missing where it is empty."""
 
+    untyped = True
     path: Path
     types: Mapping[str, Any]
     separator: str

@@ -7,7 +7,7 @@ each group of series.
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,9 @@ def all_streams(scan: Scan, report: Report = quiet) -> Streams:
     return scan.read(arrow().concat_tables(tables))
 
 
-def some_streams(scan: Scan, folder: Path, report: Report = quiet, *, group: int = 500_000) -> Iterator[Streams]:
+def some_streams(
+    scan: Scan, folder: Path, report: Report = quiet, *, group: int = 500_000
+) -> Generator[Streams, None, None]:
     """Whole series, about `group` rows of them at a time; `folder` is for temporary files.
 
     >>> import tempfile

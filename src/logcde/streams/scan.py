@@ -101,7 +101,7 @@ def scan(
     >>> found.schema.channels, found.sizes.tolist(), found.missing, found.reading.horizon
     (('a', 'b'), [2, 1], {'a': 1, 'b': 0}, 1.0)
     """
-    texts = Texts(layout.labels, layout.time, epoch)
+    texts = Texts(layout.labels if file.untyped else (), layout.time, epoch)
     while True:
         seen = _Seen(layout)
         try:

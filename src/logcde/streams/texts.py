@@ -105,16 +105,23 @@ class Texts:
             raise StreamError(
                 f"The stamps of column {self._time!r} mix the time zones {named}. Convert them to one zone first."
             )
-        return compute.cast(column, pyarrow.timestamp(resolution, _named(self._zone)))
+        return compute.cast(column, self._type(resolution))
+
+    def _type(self, kind: str) -> Any:
+        """What a kind of stamps is to pyarrow."""
+        return arrow().timestamp(kind, _named(self._zone)) if kind in DATETIMES else kind
 
     def _unfit(self, name: str, kind: str, message: str) -> StreamError:
-        wrong = re.search(r"string: '(.*?)' as", message)
-        found = wrong[1] if wrong else self._first
-        if found == self._first:
+        pyarrow = arrow()
+        try:
+            pyarrow.array([self._first]).cast(self._type(kind))
+        except pyarrow.ArrowInvalid:
             return StreamError(
-                f"The column {name!r} is text such as {found!r}, which is neither a number nor a datetime in ISO 8601, "
-                "such as 2024-03-01T12:30:00. Convert it, or name another column of time."
+                f"The column {name!r} is text such as {self._first!r}, which is neither a number nor a datetime in ISO "
+                "8601, such as 2024-03-01T12:30:00. Convert it, or name another column of time."
             )
+        wrong = re.search(r"string: '(.*?)' as", message)
+        found = wrong[1] if wrong else "something else"
         what = "a datetime in ISO 8601" if kind in DATETIMES else "a number"
         return StreamError(
             f"The column {name!r} begins with {self._first!r}, {what}, but has {found!r} further on. "
