@@ -12,13 +12,13 @@ from logcde.errors import StreamError, TableError
 from logcde.streams import FirstStamp, Streams
 from logcde.streams.files import open_table
 from logcde.streams.join import join
-from logcde.streams.layout import Long, Wide
+from logcde.streams.layout import Layout
 from logcde.streams.pieces import all_streams, some_streams
 from logcde.streams.policies import Average, Drop, Earliest, Forbid
 from logcde.streams.reading import Reading
 from logcde.streams.scan import scan
 
-LONG = Long("id", "t", "name", "x")
+LONG = Layout.long("id", "t", "name", "x")
 
 
 def rows(series=7, seed=0, stamp=float):
@@ -89,7 +89,7 @@ def test_wide(tmp_path, name):
             "b": [None, 4.0, 5.5, None, 1.0],
         }
     )
-    found = scan(open_table(written(frame, tmp_path / name)), Wide(("a", "b"), "id", "t"), rows=1)
+    found = scan(open_table(written(frame, tmp_path / name)), Layout.wide(("a", "b"), "id", "t"), rows=1)
     expected = Streams.from_wide(frame, "id", "t")
     assert join(list(some_streams(found, tmp_path, group=1))) == expected
     assert found.missing == {"a": 2, "b": 2}

@@ -97,8 +97,10 @@ def checked_coordinates(embedding: "Embedding", schema: "Schema") -> "Coordinate
 
     channels = len(schema.channels)
     width = channels * (1 + embedding.counts) + embedding.time
-    if embedding.depth > 64 or (size := sum(witt_dimensions(width, embedding.depth))) > MOST_COORDINATES:
-        number = "far too many" if embedding.depth > 64 else f"{size:,}"
+    # Sizes of depths that nobody can mean have too many digits even to write them down.
+    size = sum(witt_dimensions(width, min(embedding.depth, 64)))
+    if size > MOST_COORDINATES:
+        number = f"{size:,}" if embedding.depth < 10 else "far too many"
         smaller = (
             "--depth 1 or fewer channels" if embedding.depth > 1 and width <= MOST_COORDINATES else "fewer channels"
         )

@@ -13,7 +13,7 @@ import tyro
 from logcde.errors import LogcdeError, TableError
 
 if TYPE_CHECKING:
-    from logcde.streams.layout import AbstractLayout
+    from logcde.streams.layout import Layout
     from logcde.streams.scan import Report, Scan
 
 UNITS = {
@@ -98,19 +98,19 @@ class Table:
             raise TableError(f"--horizon is {self.horizon!r}, but the stamps are plain numbers. Give a number as well.")
         return found
 
-    def layout(self, types: Mapping[str, Any]) -> "AbstractLayout":
+    def layout(self, types: Mapping[str, Any]) -> "Layout":
         """What the columns mean; refused if they are not there or do not hold numbers."""
-        from logcde.streams.layout import Long, Wide
+        from logcde.streams.layout import Layout
 
         series = None if self.single else self.series
         named = self.channel is not None or self.value is not None
         if named or (not self.channels and {"channel", "value"} <= set(types)):
             channel, value = self.channel or "channel", self.value or "value"
-            layout = Long(series, self.time, channel, value, self.channels or None)
+            layout = Layout.long(series, self.time, channel, value, self.channels or None)
             wanted = {"series": series, "time": self.time, "channel": channel, "value": value}
         else:
             rest = tuple(name for name in types if name not in (series, self.time))
-            layout = Wide(self.channels or rest, series, self.time)
+            layout = Layout.wide(self.channels or rest, series, self.time)
             wanted = {"series": series, "time": self.time}
         _check(wanted, layout, types)
         return layout
@@ -126,7 +126,7 @@ class Table:
         return moment
 
 
-def _check(wanted: dict[str, str | None], layout: "AbstractLayout", types: Mapping[str, Any]) -> None:
+def _check(wanted: dict[str, str | None], layout: "Layout", types: Mapping[str, Any]) -> None:
     """Refuse columns that are not there, that are used twice, or that cannot hold values."""
     from logcde.streams.backends import arrow
     from logcde.streams.files import not_numbers

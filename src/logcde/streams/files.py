@@ -95,18 +95,21 @@ class ParquetTable(AbstractTable):
     untyped = False
     path: Path
     types: Mapping[str, Any]
-    rows: int
+    rows: int | None
 
     def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
         """Batches of rows. Categories become the text that they stand for: other pieces may have others."""
         pyarrow = arrow()
         with readable(self.path), pyarrow.parquet.ParquetFile(self.path, buffer_size=BUFFER) as file:
-            for batch in file.iter_batches(rows, columns=list(dict.fromkeys(columns))):
-                table = pyarrow.Table.from_batches([batch])
-                for place, field in enumerate(table.schema):
-                    if pyarrow.types.is_dictionary(field.type):
-                        table = table.set_column(place, field.name, table[place].cast(field.type.value_type))
-                yield table
+            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            # One reader of all row groups would keep its buffers of each until the end.
+            for groups in _runs(sizes, rows):
+                for batch in file.iter_batches(rows, row_groups=groups, columns=list(dict.fromkeys(columns))):
+                    table = pyarrow.Table.from_batches([batch])
+                    for place, field in enumerate(table.schema):
+                        if pyarrow.types.is_dictionary(field.type):
+                            table = table.set_column(place, field.name, table[place].cast(field.type.value_type))
+                    yield table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +157,19 @@ def not_numbers(column: str, found: str) -> TableError:
         f"The column {column!r} has {found}, which is not a number. Choose other columns of values, or leave the "
         "field empty where nothing was observed."
     )
+
+
+def _runs(sizes: Sequence[int], rows: int) -> Iterator[list[int]]:
+    """Neighbouring groups that have at least so many rows together; the last may have fewer."""
+    run: list[int] = []
+    count = 0
+    for group, size in enumerate(sizes):
+        run, count = [*run, group], count + size
+        if count >= rows:
+            yield run
+            run, count = [], 0
+    if run:
+        yield run
 
 
 def _types(path: Path, schema: Any) -> dict[str, Any]:

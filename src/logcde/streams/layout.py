@@ -1,6 +1,5 @@
 """What the columns of a table in a file mean: long, one observation in each row, or wide, one stamp in each row."""
 
-import abc
 import dataclasses
 from typing import Any
 
@@ -13,14 +12,44 @@ from logcde.streams.reading import Reading
 from logcde.streams.streams import Streams
 
 
-class AbstractLayout(abc.ABC):
-    """Which columns hold ids of series (None: all rows are one series), stamps, names of channels, and values."""
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Which columns hold ids of series, stamps, values, and in long tables names of channels. See `long` and `wide`.
+
+    Without a column of series, all rows are one series. `channels` are the names of all channels in order, None if they
+    are those seen, sorted.
+    """
 
     series: str | None
     time: str
+    values: tuple[str, ...]
     channel: str | None
     channels: tuple[str, ...] | None
-    values: tuple[str, ...]
+
+    @classmethod
+    def long(
+        cls,
+        series: str | None = "series",
+        time: str = "time",
+        channel: str = "channel",
+        value: str = "value",
+        channels: tuple[str, ...] | None = None,
+    ) -> "Layout":
+        """One observation in each row.
+
+        >>> Layout.long("patient", "hours").columns
+        ('patient', 'channel', 'hours', 'value')
+        """
+        return cls(series, time, (value,), channel, channels)
+
+    @classmethod
+    def wide(cls, channels: tuple[str, ...], series: str | None = "series", time: str = "time") -> "Layout":
+        """One stamp in each row, one channel in each column of values.
+
+        >>> Layout.wide(("pulse", "temp"), series=None).columns
+        ('time', 'pulse', 'temp')
+        """
+        return cls(series, time, channels, None, channels)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -32,59 +61,13 @@ class AbstractLayout(abc.ABC):
         """All columns that are read."""
         return (*self.labels, self.time, *self.values)
 
-    @abc.abstractmethod
     def read(self, table: Any, reading: Reading) -> Streams:
-        """The streams of a table."""
+        """The streams of a table, as by `Streams.from_frame` or `Streams.from_wide`."""
+        names = self.channels if reading.schema is None else None
+        if self.channel is None:
+            return Streams(*read_wide(table, self.series, self.time, names, {}, reading))
+        return Streams(*read_long(table, self.series, self.time, self.channel, self.values[0], names, {}, reading))
 
     def missing(self, table: nw.DataFrame) -> Bool[np.ndarray, "row column"]:
         """Where there is no value."""
         return np.stack([unobserved(table[value]) for value in self.values], axis=1)
-
-
-@dataclasses.dataclass(frozen=True)
-class Long(AbstractLayout):
-    """One observation in each row. `channels` are their names in the order wanted, by default those seen, sorted.
-
-    >>> Long("patient", "hours").columns
-    ('patient', 'channel', 'hours', 'value')
-    """
-
-    series: str | None = "series"
-    time: str = "time"
-    channel: str = "channel"
-    value: str = "value"
-    channels: tuple[str, ...] | None = None
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """The one column of values."""
-        return (self.value,)
-
-    def read(self, table: Any, reading: Reading) -> Streams:
-        """As `Streams.from_frame`."""
-        names = self.channels if reading.schema is None else None
-        return Streams(*read_long(table, self.series, self.time, self.channel, self.value, names, {}, reading))
-
-
-@dataclasses.dataclass(frozen=True)
-class Wide(AbstractLayout):
-    """One stamp in each row, one channel in each of the columns `channels`.
-
-    >>> Wide(("pulse", "temp"), series=None).columns
-    ('time', 'pulse', 'temp')
-    """
-
-    channels: tuple[str, ...]
-    series: str | None = "series"
-    time: str = "time"
-    channel: None = None
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        """One column of values for each channel."""
-        return self.channels
-
-    def read(self, table: Any, reading: Reading) -> Streams:
-        """As `Streams.from_wide`."""
-        names = self.channels if reading.schema is None else None
-        return Streams(*read_wide(table, self.series, self.time, names, {}, reading))

@@ -37,12 +37,12 @@ def some_streams(
 
     >>> import tempfile
     >>> from logcde.streams.files import open_table
-    >>> from logcde.streams.layout import Long
+    >>> from logcde.streams.layout import Layout
     >>> from logcde.streams.scan import scan
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "a.csv")
     ...     _ = file.write_text("series,time,channel,value\\np,0,a,1\\nq,1,a,2\\np,4,a,3\\n")
-    ...     parts = list(some_streams(scan(open_table(file), Long()), Path(folder), group=1))
+    ...     parts = list(some_streams(scan(open_table(file), Layout.long()), Path(folder), group=1))
     >>> [(part.ids.tolist(), part.value.tolist()) for part in parts]
     [(['p'], [1.0, 3.0]), (['q'], [2.0])]
     """

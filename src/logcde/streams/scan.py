@@ -19,7 +19,7 @@ from logcde.streams.faults import check_horizon
 from logcde.streams.files import PIECE, AbstractTable
 from logcde.streams.frames import labelled, read_column
 from logcde.streams.labels import id_array
-from logcde.streams.layout import AbstractLayout
+from logcde.streams.layout import Layout
 from logcde.streams.places import Places
 from logcde.streams.policies import Earliest
 from logcde.streams.reading import Reading
@@ -52,7 +52,7 @@ class Scan:
     """
 
     file: AbstractTable
-    layout: AbstractLayout
+    layout: Layout
     texts: Texts
     numbers: dict[Any, int]
     rows: int
@@ -82,7 +82,7 @@ class Scan:
 
 def scan(
     file: AbstractTable,
-    layout: AbstractLayout,
+    layout: Layout,
     reading: Reading = Reading(),
     *,
     epoch: str | None = None,
@@ -94,10 +94,10 @@ def scan(
     >>> import tempfile
     >>> from pathlib import Path
     >>> from logcde.streams.files import open_table
-    >>> from logcde.streams.layout import Long
+    >>> from logcde.streams.layout import Layout
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.csv").write_text("series,time,channel,value\\np,0,b,1\\nq,1,a,2\\np,4,a,\\n")
-    ...     found = scan(open_table(Path(folder, "a.csv")), Long())
+    ...     found = scan(open_table(Path(folder, "a.csv")), Layout.long())
     >>> found.schema.channels, found.sizes.tolist(), found.missing, found.reading.horizon
     (('a', 'b'), [2, 1], {'a': 1, 'b': 0}, 1.0)
     """
@@ -131,7 +131,7 @@ def scan(
 class _Seen:
     """What is known so far."""
 
-    def __init__(self, layout: AbstractLayout) -> None:
+    def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.numbers: dict[Any, int] = {}
         self.missing: dict[Any, int] = dict.fromkeys(() if layout.channel else layout.values, 0)
@@ -183,7 +183,7 @@ class _Seen:
 
 
 def _pieces(
-    file: AbstractTable, layout: AbstractLayout, texts: Texts, report: Report, rows: int
+    file: AbstractTable, layout: Layout, texts: Texts, report: Report, rows: int
 ) -> Iterator[tuple[int, int, nw.DataFrame]]:
     """Labelled rows, with the numbers of the first row of each piece and of the first after it."""
     start = 0
@@ -194,7 +194,7 @@ def _pieces(
         report(len(piece))
 
 
-def _series(table: nw.DataFrame, layout: AbstractLayout) -> tuple[Shaped[np.ndarray, "row"], list]:
+def _series(table: nw.DataFrame, layout: Layout) -> tuple[Shaped[np.ndarray, "row"], list]:
     """Codes of series, and what they stand for."""
     if layout.series is None:
         return np.zeros(len(table), np.int64), [0]
@@ -202,7 +202,7 @@ def _series(table: nw.DataFrame, layout: AbstractLayout) -> tuple[Shaped[np.ndar
     return encoded.codes, encoded.labels.tolist()
 
 
-def _settled(seen: _Seen, layout: AbstractLayout, reading: Reading) -> Reading:
+def _settled(seen: _Seen, layout: Layout, reading: Reading) -> Reading:
     """How to read any part: with the channels, the clock and the horizon of the whole."""
     ids = id_array(list(seen.numbers))
     known = np.flatnonzero(seen.low[: len(ids)] <= seen.high[: len(ids)])
@@ -224,7 +224,7 @@ def _latest(times: Float64[np.ndarray, "_"], places: Places) -> float:
     return float(check_horizon(None, times, places)[0])
 
 
-def _channels(seen: _Seen, layout: AbstractLayout) -> tuple[str, ...]:
+def _channels(seen: _Seen, layout: Layout) -> tuple[str, ...]:
     """The names of channels, in the order that `Streams.from_frame` gives them."""
     if layout.channels is not None:
         return layout.channels
