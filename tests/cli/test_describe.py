@@ -64,6 +64,7 @@ def test_wide_and_one_series(tmp_path, capsys):
     message = describe(tmp_path, frame, "--single", columns=())
     assert "The column 'ward' has values of type" in message
     assert "Choose the columns of values with --channels" in message
+    assert "no columns beside those" in describe(tmp_path, frame.select("time"), "--single", columns=())
     assert describe(tmp_path, frame, "--single", "--channels", "a", columns=()) == 0
     assert "a wide table of 2 rows" in capsys.readouterr().out
 

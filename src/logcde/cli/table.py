@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -132,7 +133,7 @@ def _check(wanted: dict[str, str | None], layout: "Layout", types: Mapping[str, 
     from logcde.streams.files import not_numbers
     from logcde.streams.schema import missing
 
-    hints = {name: f" Name the column of it with --{name}." for name in wanted}
+    hints = {name: f" Name the right one with --{name}." for name in wanted}
     hints["series"] = " Name the column of series ids with --series, or pass --single if all rows are one series."
     for name, column in wanted.items():
         if column is not None and column not in types:
@@ -144,12 +145,11 @@ def _check(wanted: dict[str, str | None], layout: "Layout", types: Mapping[str, 
         numeric = (known.is_integer, known.is_floating, known.is_boolean, known.is_decimal, known.is_null)
         if not any(kind(types[column]) for kind in numeric):
             raise not_numbers(column, f"values of type {types[column]}")
-    columns = layout.columns
-    twice = next((column for column in columns if columns.count(column) > 1), None)
+    twice = next((column for column, times in Counter(layout.columns).items() if times > 1), None)
     if twice is not None:
         raise TableError(f"The column {twice!r} is named for two purposes. Name another for one of them.")
     if not layout.values:
-        raise TableError("The table has no column left that could hold values. Name the others with other options.")
+        raise TableError("The table has no columns beside those of series and time: there is nothing to read.")
 
 
 def read_duration(text: str, option: str) -> timedelta:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from jaxtyping import Float64, Int64, Shaped
+from jaxtyping import Int64, Shaped
 
 from logcde.errors import TableError
 from logcde.streams.clock import DatetimeClock, Stamps
@@ -48,7 +48,8 @@ class Scan:
     """What is known of a table in a file. Series are numbered in order of their first row.
 
     `sizes`, `first` and `last` are how many rows each series has, and the numbers of its first and last one. `missing`
-    is how many rows, by channel, have no value.
+    is how many rows, by channel, have no value. `reading` says how to read any part: with the channels, the clock and
+    the horizon of the whole.
     """
 
     file: AbstractTable
@@ -70,10 +71,9 @@ class Scan:
 
     def pieces(self, report: Report = quiet, rows: int = PIECE) -> Iterator[Piece]:
         """The table again, piece by piece."""
-        numbers = self.numbers
         for _, _, table in _pieces(self.file, self.layout, self.texts, report, rows):
             codes, labels = _series(table, self.layout)
-            yield Piece(table.to_native(), np.array([numbers[label] for label in labels], np.int64)[codes])
+            yield Piece(table.to_native(), np.array([self.numbers[label] for label in labels], np.int64)[codes])
 
     def read(self, table: Any) -> Streams:
         """Rows of whole series as streams, in the same way as all others of this file."""
@@ -214,14 +214,10 @@ def _settled(seen: _Seen, layout: Layout, reading: Reading) -> Reading:
     schema = Schema(_channels(seen, layout), timing.clock)
     horizon = reading.horizon
     if horizon is None:
-        horizon = _latest(timing.times, Places(ids, schema, timing.origins))
+        horizon = float(check_horizon(None, timing.times, Places(ids, schema, timing.origins))[0])
     own = isinstance(timing.clock, DatetimeClock) and timing.clock.origin is None
     options = ClockOptions(None, reading.clock.origin if own else Earliest(), timing.clock)
     return dataclasses.replace(reading, horizon=horizon, schema=schema, clock=options)
-
-
-def _latest(times: Float64[np.ndarray, "_"], places: Places) -> float:
-    return float(check_horizon(None, times, places)[0])
 
 
 def _channels(seen: _Seen, layout: Layout) -> tuple[str, ...]:
