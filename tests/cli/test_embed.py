@@ -164,15 +164,15 @@ def test_mistakes_are_sentences(tmp_path, frame, options, said):
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
 
 
-def test_a_million_channels_are_refused_before_they_cost_anything():
+def test_very_many_channels_are_refused_before_they_cost_anything():
     from logcde.cli.embed import checked_coordinates
     from logcde.errors import EmbeddingError
     from logcde.streams import Schema
 
-    schema = Schema(tuple(map(str, range(1_000_000))))
-    with pytest.raises(EmbeddingError, match="2,000,003,000,001 coordinates; .* Choose fewer channels, or --no-counts"):
+    schema = Schema(tuple(map(str, range(200_000))))
+    with pytest.raises(EmbeddingError, match="80,000,600,001 coordinates; .* Choose fewer channels, or --no-counts"):
         checked_coordinates(Embedding(), schema)
-    with pytest.raises(EmbeddingError, match="2,000,001 coordinates"):
+    with pytest.raises(EmbeddingError, match="400,001 coordinates"):
         checked_coordinates(Embedding(depth=1), schema)
     assert checked_coordinates(Embedding(depth=1), Schema(("a",))).letters == ("a", "#a", "time")
 
