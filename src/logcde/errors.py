@@ -11,6 +11,10 @@ class StreamError(LogcdeError):
     """Observations that cannot be taken as they are."""
 
 
+class TableError(StreamError):
+    """A file with a table that cannot be read, or one that cannot be written."""
+
+
 class PartitionError(LogcdeError):
     """Query points that do not cut a series' horizon into intervals."""
 

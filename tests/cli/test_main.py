@@ -6,17 +6,22 @@ import pytest
 from logcde.cli import main
 
 
-def test_help_needs_nothing_heavy():
+@pytest.mark.parametrize(
+    ("command", "example"),
+    [("reproduce", "logcde reproduce sinusoid --quick"), ("embed", "--no-counts")],
+)
+def test_help_needs_nothing_heavy(command, example):
     """What takes long to import is imported by the commands that need it."""
     code = (
         "import sys\n"
+        "heavy = {'jax', 'numba', 'matplotlib', 'pyarrow', 'polars', 'pandas', 'narwhals'}\n"
         "from logcde.cli import main\n"
-        "try: main(['reproduce', '--help'])\n"
-        "except SystemExit as end: print(end.code, sorted({'jax', 'numba', 'matplotlib'} & set(sys.modules)))"
+        f"try: main(['{command}', '--help'])\n"
+        "except SystemExit as end: print(end.code, sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 []"
-    assert "logcde reproduce sinusoid --quick" in done.stdout
+    assert example in done.stdout
 
 
 def test_cite_prints_bibtex(capsys):

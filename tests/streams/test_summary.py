@@ -7,6 +7,8 @@ import pytest
 
 from logcde.streams import Keep, Streams, Term
 
+PULSE = ["pulse", "4", "80.0%", "100.0%", "0.5", "1", "6", "1.075", "1.75", "2.425", "2.5"]
+
 
 def example():
     nan = np.nan
@@ -24,16 +26,28 @@ def test_numbers():
     assert summary.channel_series.tolist() == [1.0, 0.5, 0.0]
     np.testing.assert_equal(summary.channel_median_gap, [1.75, 3.0, np.nan])
     np.testing.assert_equal(summary.channel_longest_gap, [2.5, 3.0, np.nan])
+    np.testing.assert_equal(summary.gaps, np.quantile([1.0, 3.0, 2.5], [0.05, 0.5, 0.95]))
+    np.testing.assert_equal(summary.channel_gaps[2], [np.nan] * 3)
+    np.testing.assert_equal(summary.channel_lowest, [1.0, 3.0, np.nan])
+    np.testing.assert_equal(summary.channel_highest, [6.0, 4.0, np.nan])
+    assert summary.channel_rate.tolist() == [0.5, 0.25, 0.0]
+    assert summary.together.tolist() == [0, 4, 1]
 
 
 def test_table():
     lines = str(example().describe()).splitlines()
     assert lines[0] == "2 series, 5 events, 33.3% of observations simultaneous"
-    assert any(line.split() == ["pulse", "4", "80.0%", "100.0%", "1.75", "2.5"] for line in lines)
-    assert any(line.split() == ["never", "0", "0.0%", "0.0%", "-", "-"] for line in lines)
-    assert lines[-1].split() == ["all", "6", "2.5", "3"]
+    assert any(line.split() == PULSE for line in lines)
+    assert any(line.split() == ["never", "0", "0.0%", "0.0%", "0", *"------"] for line in lines)
+    assert lines[-1].split() == ["all", "6", "1.15", "2.5", "2.95", "3"]
     ends = {len(line) for line in lines if "pulse" in line or "temp" in line or "all" in line}
     assert len(ends) == 1
+
+
+def test_many_channels_are_not_all_printed():
+    lines = str(Streams.from_dense(np.zeros((1, 2, 50))).describe()).splitlines()
+    assert lines[-1] == "and 10 channels more"
+    assert len(lines) < 50
 
 
 def test_unit_is_named():

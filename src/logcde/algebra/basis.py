@@ -6,6 +6,7 @@ i < j, is half of S^ij - S^ji. NumPy only: nothing here knows of JAX.
 """
 
 import operator
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,7 +44,7 @@ class Basis:
             raise BasisError(f"A basis needs a depth of at least 1, but got {self.depth}.")
         if not self.letters:
             raise BasisError("A basis needs at least one letter, but got none.")
-        doubled = sorted({letter for letter in self.letters if self.letters.count(letter) > 1})
+        doubled = sorted(letter for letter, count in Counter(self.letters).items() if count > 1)
         if doubled:
             raise BasisError(f"The letters of a basis need different names, but {doubled[0]!r} occurs more than once.")
         if self.width**self.depth >= 2**31:

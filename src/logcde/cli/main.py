@@ -11,6 +11,8 @@ from typing import Annotated, Literal, NoReturn, TypeAlias
 import tyro
 
 from logcde.cli.datasets import Datasets
+from logcde.cli.describe import Describe
+from logcde.cli.embed import Embed
 from logcde.errors import ExperimentError, LogcdeError
 
 
@@ -80,7 +82,9 @@ PAPER = """@article{walker2026faithful,
 """
 
 Command: TypeAlias = (
-    Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    Annotated[Describe, tyro.conf.subcommand("describe")]
+    | Annotated[Embed, tyro.conf.subcommand("embed")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Datasets, tyro.conf.subcommand("datasets")]
     | Annotated[Cite, tyro.conf.subcommand("cite")]
 )

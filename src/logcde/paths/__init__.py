@@ -6,3 +6,5 @@ from logcde.paths.faithful import Faithfulness as Faithfulness
 from logcde.paths.faithful import check_faithful as check_faithful
 from logcde.paths.path import RealisedPath as RealisedPath
 from logcde.paths.realisation import realise as realise
+from logcde.paths.unseen import Unseen as Unseen
+from logcde.paths.unseen import unseen as unseen

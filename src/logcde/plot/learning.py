@@ -6,13 +6,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logcde.plot.style import COLOURS, MARKS
+from logcde.train import Evaluation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def curves(axes: "Axes", training: np.ndarray, held_out: np.ndarray, label: str, number: int = 0) -> "Axes":
-    """Draw losses (seed, epoch) over epochs: the mean over seeds, and a band from the least to the largest."""
+    """Draw losses (seed, epoch) over epochs: the mean over seeds, and a band from the least to the largest.
+
+    >>> from logcde.plot import figure_of
+    >>> losses = np.array([[1.0, 0.5, 0.3], [1.2, 0.6, 0.2]])
+    >>> axes = curves(figure_of(4, 3).subplots(), losses, 1.5 * losses, "small")
+    >>> axes.get_legend_handles_labels()[1]
+    ['small, training', 'small, test']
+    """
     colour = COLOURS[number % len(COLOURS)]
     epochs = np.arange(1, np.shape(held_out)[1] + 1)
     for losses, dashes, what in ((training, (4, 2), "training"), (held_out, (), "test")):
@@ -24,6 +32,32 @@ def curves(axes: "Axes", training: np.ndarray, held_out: np.ndarray, label: str,
     return _plain(axes)
 
 
+def history(axes: "Axes", looks: Sequence[Evaluation], score: str = "loss") -> "Axes":
+    """Draw one run, from the `history` of what `fit` gives: its loss, and a score of the validation series.
+
+    The best of the evaluations is marked. Scores that are not finite numbers are left out.
+
+    >>> from logcde.plot import figure_of
+    >>> looks = [Evaluation(10, 1.0, 0.1, 0.9, {"loss": 1.0}, True), Evaluation(20, 2.0, 0.2, 0.5, {"loss": 0.8}, True)]
+    >>> axes = history(figure_of(4, 3).subplots(), looks)
+    >>> axes.get_legend_handles_labels()[1]
+    ['training loss', 'validation loss', 'best']
+    """
+    steps = [look.step for look in looks]
+    axes.plot(steps, [look.loss for look in looks], color=COLOURS[0], dashes=(4, 2), lw=1.4, label="training loss")
+    scores = [np.nan if (value := look.validation.get(score)) is None else value for look in looks]
+    if np.isfinite(scores).any():
+        axes.plot(steps, scores, color=COLOURS[1], lw=1.4, label=f"validation {score}")
+        best = max((k for k, look in enumerate(looks) if look.best), default=None)
+        if best is not None:
+            axes.plot(steps[best], scores[best], "o", color=COLOURS[1], mfc="white", ms=7, mew=1.6, label="best")
+    if score == "loss" and min((look.loss for look in looks), default=0) > 0 and not np.nanmin([*scores, np.inf]) <= 0:
+        axes.set_yscale("log")
+    axes.set_xlabel("step")
+    axes.legend(frameon=False, fontsize=8)
+    return _plain(axes)
+
+
 def predictions(
     axes: "Axes",
     times: np.ndarray,
@@ -31,7 +65,15 @@ def predictions(
     truth: tuple[np.ndarray, np.ndarray],
     names: Sequence[str],
 ) -> "Axes":
-    """Draw predictions (time, channel) as marks over the truth, which is a pair of times and values (time, channel)."""
+    """Draw predictions (time, channel) as marks over the truth, which is a pair of times and values (time, channel).
+
+    >>> from logcde.plot import figure_of
+    >>> times = np.linspace(0.0, 1.0, 5)
+    >>> truth = (times, np.sin(times)[:, None])
+    >>> axes = predictions(figure_of(4, 3).subplots(), times[::2], truth[1][::2] + 0.1, truth, ["wave"])
+    >>> axes.get_legend_handles_labels()[1]
+    ['wave, truth', 'wave, predicted']
+    """
     for channel, name in enumerate(names):
         colour = COLOURS[channel % len(COLOURS)]
         axes.plot(truth[0], truth[1][:, channel], color=colour, lw=1.2, alpha=0.6, label=f"{name}, truth")
@@ -44,7 +86,14 @@ def predictions(
 def heatmap(
     axes: "Axes", means: np.ndarray, spreads: np.ndarray, rows: Sequence[str], columns: Sequence[str]
 ) -> "Axes":
-    """Draw a table of means and standard deviations, dark where they are large, on a logarithmic scale."""
+    """Draw a table of means and standard deviations, dark where they are large, on a logarithmic scale.
+
+    >>> from logcde.plot import figure_of
+    >>> means = np.array([[1.0, 4.0], [2.0, 1.0]])
+    >>> axes = heatmap(figure_of(3, 3).subplots(), means, 0.1 * means, ["a", "b"], ["a", "b"])
+    >>> axes.texts[1].get_text().splitlines()
+    ['4', '± 0.4']
+    """
     from matplotlib.colors import LogNorm
 
     norm = LogNorm(means.min(), max(means.max(), means.min() * 1.01))
@@ -67,7 +116,14 @@ def against(
     lines: Mapping[str, tuple[np.ndarray, np.ndarray]],
     dashed: Sequence[str] = (),
 ) -> "Axes":
-    """Draw several lines of means with standard deviations over places, both axes logarithmic."""
+    """Draw several lines of means with standard deviations over places, both axes logarithmic.
+
+    >>> from logcde.plot import figure_of
+    >>> line = (np.array([1.0, 0.5]), np.array([0.1, 0.1]))
+    >>> axes = against(figure_of(4, 3).subplots(), [8, 16], {"a": line})
+    >>> axes.get_xscale(), [label.get_text() for label in axes.get_xticklabels()]
+    ('log', ['8', '16'])
+    """
     for number, (name, (means, spreads)) in enumerate(lines.items()):
         style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)], "ms": 5, "lw": 1.4}
         if name in dashed:
@@ -84,7 +140,13 @@ def against(
 def dropping(
     axes: "Axes", drops: Sequence[float], accuracies: Sequence[tuple[float, float]], label: str, number: int = 0
 ) -> "Axes":
-    """Draw means and standard deviations over the share of observations that was dropped."""
+    """Draw means and standard deviations over the share of observations that was dropped.
+
+    >>> from logcde.plot import figure_of
+    >>> axes = dropping(figure_of(4, 3).subplots(), [0.0, 0.5], [(0.9, 0.01), (0.8, 0.02)], "model")
+    >>> axes.get_xlabel()
+    'dropped, %'
+    """
     colour, mark = COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)]
     means, spreads = np.transpose(accuracies)
     dashes = (4, 2) if number >= len(COLOURS) else (1, 0)  # more lines than colours
@@ -97,7 +159,13 @@ def dropping(
 
 
 def dots(axes: "Axes", groups: Mapping[str, Sequence[float]], number: int = 0) -> "Axes":
-    """Draw one row for each group: all its values as dots and their mean as a bar, on a logarithmic axis."""
+    """Draw one row for each group: all its values as dots and their mean as a bar, on a logarithmic axis.
+
+    >>> from logcde.plot import figure_of
+    >>> axes = dots(figure_of(4, 2).subplots(), {"a": [1.0, 2.0], "b": [3.0]})
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['a', 'b']
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     colour = COLOURS[number % len(COLOURS)]

@@ -1,24 +1,36 @@
 """Pictures of streams, of what the embedding keeps of them, and of what comes back."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from logcde.embedding import LogSignatures
+from logcde.errors import StreamError
 from logcde.paths import RealisedPath
 from logcde.plot.style import COLOURS, figure_of
 from logcde.streams import Cuts, Streams
+from logcde.streams.clock import unit_name
+from logcde.streams.schema import listed, names_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_COORDINATES = 30
+MOST_LANES = 40
+"""Series that are named beside their lanes; of more, some are."""
 
 
 def observations(axes: "Axes", streams: Streams, series: int = 0, path: RealisedPath | None = None) -> "Axes":
-    """Draw what was observed of one series, a lane for each channel; with `path`, also the recorded values."""
+    """Draw what was observed of one series, a lane for each channel; with `path`, also the recorded values.
+
+    >>> streams = Streams.from_arrays([[0.5, 2.0]], [[[3.0, np.nan], [4.0, 1.0]]], ("pulse", "temp"))
+    >>> axes = observations(figure_of(6, 2).subplots(), streams)
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['temp', 'pulse']
+    """
     one = streams[series : series + 1]
     names = one.schema.channels
     stamps = np.repeat(one.times, np.diff(one.obs_offsets))
@@ -45,7 +57,13 @@ def observations(axes: "Axes", streams: Streams, series: int = 0, path: Realised
 
 
 def raster(axes: "Axes", streams: Streams, series: int = 0) -> "Axes":
-    """Draw who was observed when: a lane for each channel, a tick for each observation."""
+    """Draw which channels of one series were observed when: a lane for each, a tick for each observation.
+
+    >>> streams = Streams.from_arrays([[0.5, 2.0]], [[[3.0, np.nan], [4.0, 1.0]]], ("pulse", "temp"))
+    >>> axes = raster(figure_of(6, 2).subplots(), streams)
+    >>> [len(ticks.get_segments()) for ticks in axes.collections]
+    [2, 1]
+    """
     one = streams[series : series + 1]
     stamps = np.repeat(one.times, np.diff(one.obs_offsets))
     names = one.schema.channels
@@ -61,8 +79,79 @@ def raster(axes: "Axes", streams: Streams, series: int = 0) -> "Axes":
     return axes
 
 
+def rasters(axes: "Axes", streams: Streams, channels: Sequence[str] | None = None) -> "Axes":
+    """Draw when many series were observed: a lane for each series, and in it a tick for each observation of a channel.
+
+    `channels` are those to draw, by default all; one has the lane for itself, several share it from top to bottom.
+
+    >>> streams = Streams.from_arrays([[0.5, 2.0], [1.0]], [[[3.0], [4.0]], [[5.0]]], ("pulse",), ids=["p1", "p2"])
+    >>> axes = rasters(figure_of(6, 2).subplots(), streams, ["pulse"])
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['p1', 'p2']
+    """
+    names = streams.schema.channels
+    chosen = names if channels is None else names_of(channels)
+    for name in chosen:
+        if name not in names:
+            raise StreamError(f"There is no channel {name!r}. The channels are {listed(names)}.")
+    event = np.repeat(np.arange(len(streams.times)), np.diff(streams.obs_offsets))
+    lane = np.repeat(np.arange(len(streams)), np.diff(streams.offsets))[event]
+    height = 0.84 / len(chosen)
+    for place, name in enumerate(chosen):
+        mine = streams.channel == names.index(name)
+        top = lane[mine] + 0.08 + place * height
+        style = {"color": COLOURS[names.index(name) % len(COLOURS)], "lw": 0.9, "clip_on": False}
+        axes.vlines(streams.times[event[mine]], top, top + 0.9 * height, label=name, **style)
+    axes.hlines(np.arange(1, len(streams)), 0, streams.horizon.max(initial=1.0), color="0.88", lw=0.5, zorder=-1)
+    every = max(1, -(-len(streams) // MOST_LANES))
+    axes.set_yticks(np.arange(0, len(streams), every) + 0.5, [str(name) for name in streams.ids[::every]], fontsize=8)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(0, streams.horizon.max(initial=0.0) or 1.0)
+    axes.set_ylim(max(1, len(streams)), 0)
+    unit = unit_name(streams.schema.clock)
+    axes.set_xlabel(f"time, {unit}" if unit else "time")
+    if 1 < len(chosen) <= len(COLOURS):
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(chosen), frameon=False, fontsize=8)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    return axes
+
+
+def path(axes: "Axes", path: RealisedPath, channels: Sequence[str]) -> "Axes":
+    """Draw a realised path in two of its coordinates: channels, their counts (`#name`), or time.
+
+    It begins at the open circle; dots are its corners. Where only other coordinates move, it stands still.
+
+    >>> from logcde.embedding import Embedding
+    >>> from logcde.paths import realise
+    >>> streams = Streams.from_arrays([[0.5, 2.0]], [[[3.0, 1.0], [4.0, 2.0]]], ("a", "b"))
+    >>> axes = path(figure_of(4, 4).subplots(), realise(streams, Embedding())[0], ("a", "b"))
+    >>> axes.get_xlabel(), axes.get_ylabel()
+    ('a', 'b')
+    """
+    letters = path.basis.letters
+    if len(channels) != 2 or not set(channels) <= set(letters):
+        raise StreamError(
+            f"A path is drawn in two of {listed(letters)}, but it was asked for {listed(list(channels))}."
+        )
+    across, up = (path.positions[:, letters.index(name)] for name in channels)
+    axes.plot(across, up, color=COLOURS[0], lw=1.2, solid_joinstyle="miter")
+    axes.plot(across, up, "o", color=COLOURS[0], ms=3)
+    axes.plot(across[:1], up[:1], "o", color=COLOURS[0], mfc="white", ms=6)
+    axes.set_xlabel(channels[0])
+    axes.set_ylabel(channels[1])
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return axes
+
+
 def intervals(axes: "Axes", points: np.ndarray) -> "Axes":
-    """Draw query points as lines, and shade every other interval."""
+    """Draw query points as lines, and shade every other interval.
+
+    >>> axes = intervals(figure_of(6, 1).subplots(), np.array([0.0, 1.0, 3.0]))
+    >>> len(axes.lines), len(axes.patches)
+    (2, 1)
+    """
     for number, (start, stop) in enumerate(pairwise(points)):
         if number % 2 == 0:
             axes.axvspan(start, stop, color="0.95", lw=0, zorder=-2)
@@ -71,7 +160,16 @@ def intervals(axes: "Axes", points: np.ndarray) -> "Axes":
 
 
 def kept(axes: "Axes", logsigs: LogSignatures, points: np.ndarray, series: int = 0) -> "Axes":
-    """Draw the log-signature of each interval, each coordinate relative to its largest."""
+    """Draw the log-signature of each interval, each coordinate relative to its largest.
+
+    >>> from logcde.embedding import Embedding
+    >>> from logcde.streams import Partition
+    >>> streams, partition = Streams.from_arrays([[0.5, 2.0]], [[[3.0], [4.0]]], ("a",)), Partition.uniform(2)
+    >>> logsigs = Embedding()(streams, partition)
+    >>> axes = kept(figure_of(6, 2).subplots(), logsigs, partition.cuts(streams).points)
+    >>> [label.get_text() for label in axes.get_yticklabels()][:3]
+    ['a', '#a', 'time']
+    """
     values = np.asarray(logsigs.values[series, : logsigs.lengths[series]]).T
     shown = min(len(values), MOST_COORDINATES)
     largest = np.abs(values).max(axis=1, keepdims=True)
@@ -89,7 +187,18 @@ def kept(axes: "Axes", logsigs: LogSignatures, points: np.ndarray, series: int =
 def overview(
     streams: Streams, cuts: Cuts, logsigs: LogSignatures, path: RealisedPath, decoded: Streams, series: int = 0
 ) -> "Figure":
-    """One series in three panels: what was observed, what the embedding kept, what comes back out of its path."""
+    """One series in three panels: what was observed, what the embedding kept, what comes back out of its path.
+
+    >>> from logcde.embedding import Embedding
+    >>> from logcde.paths import decode, realise
+    >>> from logcde.streams import Partition
+    >>> streams = Streams.from_arrays([[0.5, 2.0]], [[[3.0], [4.0]]], ("a",))
+    >>> embedding, partition = Embedding(), Partition.uniform(2)
+    >>> (path,) = realise(streams, embedding)
+    >>> figure = overview(streams, partition.cuts(streams), embedding(streams, partition), path, decode(path))
+    >>> len(figure.axes)
+    3
+    """
     points = cuts.points[cuts.offsets[series] : cuts.offsets[series + 1]]
     coordinates = min(logsigs.basis.dimension, MOST_COORDINATES)
     lanes = len(streams.schema.channels)

@@ -1,8 +1,9 @@
 """One look for all figures: colours that everybody can tell apart, in print as well, and files that are whole."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from logcde._files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,20 +15,25 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def figure_of(width: float, height: float) -> "Figure":
-    """An empty figure, in inches, whose parts make room for each other."""
+    """An empty figure, in inches, whose parts make room for each other.
+
+    >>> figure_of(6, 3).get_size_inches().tolist()
+    [6.0, 3.0]
+    """
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: "Figure", file: str | Path) -> Path:
-    """Write a figure under a temporary name, then give it its own."""
+    """Write a figure under a temporary name, then give it its own.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(figure_of(1, 1), Path(folder, "empty.png")).name
+    'empty.png'
+    """
     target = Path(file)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{os.getpid()}.{target.name}")
-    try:
+    with whole_file(target) as unfinished:
         figure.savefig(unfinished, dpi=140)
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
     return target

@@ -4,7 +4,7 @@ import importlib
 import importlib.util
 from types import ModuleType
 
-from logcde.errors import StreamError
+from logcde.errors import StreamError, TableError
 
 KNOWN = ("polars", "pandas", "pyarrow")
 
@@ -21,3 +21,19 @@ def default_backend() -> ModuleType:
     raise StreamError(
         "No data-frame library is installed. Install one of polars, pandas and pyarrow: pip install logcde[frames]."
     )
+
+
+def arrow() -> ModuleType:
+    """pyarrow, with its parts for Parquet, CSV and computing; imported here and not before.
+
+    >>> arrow().parquet.__name__
+    'pyarrow.parquet'
+    """
+    try:
+        for part in ("compute", "csv", "parquet"):
+            importlib.import_module(f"pyarrow.{part}")
+        return importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise TableError(
+            'Reading and writing files of tables needs pyarrow, which is not installed: pip install "logcde[frames]".'
+        ) from error

@@ -10,6 +10,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from jaxtyping import Bool
 
 from logcde.errors import StreamError
 from logcde.streams.backends import default_backend
@@ -20,7 +21,7 @@ from logcde.streams.labels import channel_codes, id_array, schema_for
 from logcde.streams.numeric import as_numbers
 from logcde.streams.places import more, name
 from logcde.streams.reading import Reading, read_rows, read_table
-from logcde.streams.schema import Bracket, Term, listed, names_of
+from logcde.streams.schema import Bracket, Term, missing, names_of
 from logcde.streams.stamps import read_stamps, zone_name
 
 
@@ -37,7 +38,7 @@ def read_long(
     """One observation in each row."""
     made = _terms(terms, reading)
     table = _select(frame, [series, time, channel, value, *(term.name for term in made)])
-    table = _labelled(table, [series, channel], [value, *(term.name for term in made)])
+    table = labelled(table, [series, channel], [value, *(term.name for term in made)])
     codes, ids = _series(table, series)
     names = encode_column(table[channel], "channel")
 
@@ -72,7 +73,7 @@ def read_wide(
         channels = reading.schema.channels if reading.schema else [c for c in _eager(frame).columns if c not in taken]
     channels = names_of(channels)
     table = _select(frame, [series, time, *channels, *(term.name for term in made)])
-    table = _labelled(table, [series], [*channels, *(term.name for term in made)])
+    table = labelled(table, [series], [*channels, *(term.name for term in made)])
     codes, ids = _series(table, series)
     schema = schema_for(channels, len(channels), made, reading.schema)
 
@@ -134,34 +135,38 @@ def _select(frame: Any, columns: Sequence[str | None]) -> nw.DataFrame:
     wanted = [column for column in columns if column is not None]
     for column in wanted:
         if column not in table.columns:
-            raise StreamError(f"There is no column {column!r}. The columns are {listed(table.columns)}.")
+            raise StreamError(missing(column, table.columns))
     return table.select(list(dict.fromkeys(wanted)))
 
 
-def _labelled(table: nw.DataFrame, labels: Sequence[str | None], values: Sequence[str]) -> nw.DataFrame:
-    """Rows that say what they belong to. A row without value needs no label; one with a value does."""
+def labelled(table: nw.DataFrame, labels: Sequence[str | None], values: Sequence[str], first: int = 0) -> nw.DataFrame:
+    """Rows that say what they belong to. A row without value needs no label; one with a value does.
+
+    `first` is the number of the first row, where the table is a piece of a larger one.
+    """
     for label in labels:
         if label is None or not table[label].null_count():
             continue
         unlabelled = table[label].is_null().to_numpy().astype(bool)
         empty = np.ones(len(unlabelled), bool)
         for value in values:
-            missing = (
-                table[value].is_null() | table[value].is_nan()
-                if table[value].dtype.is_float()
-                else table[value].is_null()
-            )
-            empty &= missing.to_numpy().astype(bool)
+            empty &= unobserved(table[value])
         bad = np.flatnonzero(unlabelled & ~empty)
         if bad.size:
             row = table.row(int(bad[0]))
             found = ", ".join(f"{column} = {item}" for column, item in zip(table.columns, row, strict=True))
             raise StreamError(
-                f"Row {bad[0]} has a value but nothing in column {label!r}: {found}{more(len(bad) - 1)}. "
+                f"Row {first + bad[0]} has a value but nothing in column {label!r}: {found}{more(len(bad) - 1)}. "
                 "Fill it in, or leave out the row."
             )
         table = table.filter(~nw.col(label).is_null())
     return table
+
+
+def unobserved(column: nw.Series) -> Bool[np.ndarray, "row"]:
+    """Where a column has no value: nothing, or NaN."""
+    nothing = column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
+    return nothing.fill_null(True).to_numpy().astype(bool)
 
 
 def _series(table: nw.DataFrame, series: str | None) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,7 @@
 """What the columns of a stream mean: its channels, its clock, its higher-order terms, its continuous channels."""
 
 import dataclasses
+import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -128,3 +129,15 @@ def listed(names: Sequence[object], most: int = 10) -> str:
     """
     text = ", ".join(repr(name) for name in names[:most])
     return text if len(names) <= most else f"{text} and {len(names) - most} more"
+
+
+def missing(column: str, columns: Sequence[str]) -> str:
+    """That a column is not there, and which one may have been meant.
+
+    >>> missing("tme", ("id", "time"))
+    "There is no column 'tme'. Did you mean 'time'? The columns are 'id', 'time'."
+    """
+    lowered = {name.lower(): name for name in reversed(columns)}
+    near = difflib.get_close_matches(column.lower(), lowered, 1)
+    meant = f" Did you mean {lowered[near[0]]!r}?" if near else ""
+    return f"There is no column {column!r}.{meant} The columns are {listed(columns)}."

@@ -14,14 +14,21 @@ from logcde.streams.columns import AbstractStreams
 from logcde.streams.ragged import owners
 from logcde.streams.rows import stable_order
 
+SHARES = (0.05, 0.5, 0.95)
+"""The quantiles of gaps that are told."""
+MOST_CHANNELS = 40
+"""Channels in the printed table; the numbers are there for all."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Summary:
     """Counts, shares and gaps of a data set; `print` shows them as a table.
 
     Gaps are lengths of time between neighbouring events of a series, or between neighbouring observations of a channel
-    in a series, NaN where there are none. `simultaneous` is the share of observations that share their stamp with
-    another one of the same series.
+    in a series, NaN where there are none; `gaps` and `channel_gaps` are their quantiles at 5 %, 50 % and 95 %.
+    `simultaneous` is the share of observations that share their stamp with another one of the same series, and
+    `together[k]` the number of events that observe k channels. A rate is the number of observations for each unit of
+    time that series are looked at.
     """
 
     channels: tuple[str, ...]
@@ -29,39 +36,60 @@ class Summary:
     events: int
     observations: int
     simultaneous: float
-    median_gap: float
+    together: Int64[np.ndarray, "_"]
+    gaps: Float64[np.ndarray, "3"]
     longest_gap: float
     channel_observations: Int64[np.ndarray, "channel"]
     channel_events: Float64[np.ndarray, "channel"]
     channel_series: Float64[np.ndarray, "channel"]
-    channel_median_gap: Float64[np.ndarray, "channel"]
+    channel_rate: Float64[np.ndarray, "channel"]
+    channel_lowest: Float64[np.ndarray, "channel"]
+    channel_highest: Float64[np.ndarray, "channel"]
+    channel_gaps: Float64[np.ndarray, "channel 3"]
     channel_longest_gap: Float64[np.ndarray, "channel"]
     unit: str
+
+    @property
+    def median_gap(self) -> float:
+        """The gap that half of all are not longer than."""
+        return float(self.gaps[1])
+
+    @property
+    def channel_median_gap(self) -> Float64[np.ndarray, "channel"]:
+        """The same for each channel."""
+        return self.channel_gaps[:, 1]
 
     def __str__(self) -> str:
         title = f"{self.series:,} series, {self.events:,} events, {self.simultaneous:.1%} of observations simultaneous"
         table = Table(box=box.SIMPLE_HEAD, show_footer=True, pad_edge=False)
         table.add_column("channel", footer="all", no_wrap=True)
-        table.add_column("observations", f"{self.observations:,}", justify="right")
-        table.add_column("of events", justify="right")
-        table.add_column("of series", justify="right")
-        table.add_column("median gap", _number(self.median_gap), justify="right")
-        table.add_column("longest gap", _number(self.longest_gap), justify="right")
-        for k, channel in enumerate(self.channels):
+        footers = {"observations": f"{self.observations:,}"}
+        footers |= dict(zip(("gap 5%", "median", "95%"), map(_number, self.gaps), strict=True))
+        footers["longest"] = _number(self.longest_gap)
+        middle = ("of events", "of series", "rate", "lowest", "highest")
+        for name in ("observations", *middle, "gap 5%", "median", "95%", "longest"):
+            table.add_column(name, footers.get(name, ""), justify="right")
+        for k, channel in enumerate(self.channels[:MOST_CHANNELS]):
+            numbers = (self.channel_rate, self.channel_lowest, self.channel_highest)
+            gaps = (*self.channel_gaps[k], self.channel_longest_gap[k])
             table.add_row(
                 channel,
                 f"{self.channel_observations[k]:,}",
                 f"{self.channel_events[k]:.1%}",
                 f"{self.channel_series[k]:.1%}",
-                _number(self.channel_median_gap[k]),
-                _number(self.channel_longest_gap[k]),
+                *(_number(column[k]) for column in numbers),
+                *map(_number, gaps),
             )
         # As wide as the table needs: a line broken by a narrow terminal would no longer be aligned.
-        console = Console(file=io.StringIO(), width=80 + max(map(len, self.channels)), color_system=None, markup=False)
+        shown = self.channels[:MOST_CHANNELS]
+        console = Console(file=io.StringIO(), width=140 + max(map(len, shown)), color_system=None, markup=False)
         with console.capture() as captured:
             console.print(table)
         unit = f"; gaps in {self.unit}" if self.unit else ""
-        return f"{title}{unit}\n" + "\n".join(line.rstrip() for line in captured.get().rstrip().splitlines())
+        lines = [f"{title}{unit}", *(line.rstrip() for line in captured.get().rstrip().splitlines())]
+        if len(self.channels) > MOST_CHANNELS:
+            lines.append(f"and {len(self.channels) - MOST_CHANNELS:,} channels more")
+        return "\n".join(lines)
 
     __repr__ = __str__
 
@@ -83,25 +111,32 @@ def summarise(streams: AbstractStreams) -> Summary:
     per_channel = np.bincount(streams.channel, minlength=width)
     # A channel meets a series anew wherever the row before is of another channel or series.
     met = np.bincount(channel[np.concatenate([[True] * bool(len(channel)), ~same]).astype(bool)], minlength=width)
+    lowest, highest = np.full(width, np.inf), np.full(width, -np.inf)
+    np.minimum.at(lowest, streams.channel, streams.value)
+    np.maximum.at(highest, streams.channel, streams.value)
     return Summary(
         channels=streams.schema.channels,
         series=len(streams),
         events=events,
         observations=observations,
         simultaneous=float(counts[counts > 1].sum()) / max(observations, 1),
-        median_gap=_median(gaps),
+        together=np.bincount(counts),
+        gaps=_quantiles(gaps),
         longest_gap=_longest(gaps),
         channel_observations=per_channel,
         channel_events=per_channel / max(events, 1),
         channel_series=met / max(len(streams), 1),
-        channel_median_gap=np.array([_median(part) for part in splits]),
+        channel_rate=per_channel / (float(streams.horizon.sum()) or 1.0),
+        channel_lowest=np.where(per_channel > 0, lowest, np.nan),
+        channel_highest=np.where(per_channel > 0, highest, np.nan),
+        channel_gaps=np.array([_quantiles(part) for part in splits]),
         channel_longest_gap=np.array([_longest(part) for part in splits]),
         unit=unit_name(streams.schema.clock),
     )
 
 
-def _median(gaps: np.ndarray) -> float:
-    return float(np.median(gaps)) if gaps.size else float("nan")
+def _quantiles(gaps: np.ndarray) -> Float64[np.ndarray, "3"]:
+    return np.quantile(gaps, SHARES) if gaps.size else np.full(len(SHARES), np.nan)
 
 
 def _longest(gaps: np.ndarray) -> float:

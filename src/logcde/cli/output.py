@@ -1,0 +1,67 @@
+"""A table that is written piece by piece, and that is whole or not there."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from logcde._files import whole_file
+from logcde.errors import TableError
+
+ENDINGS = (".parquet", ".csv")
+
+
+@dataclasses.dataclass
+class Output:
+    """A file that is being written; `begin` it with the schema of pyarrow that all pieces have."""
+
+    path: Path
+    temporary: Path
+    rows: int = 0
+    writer: Any = None
+
+    def begin(self, schema: Any) -> None:
+        """Say which columns there will be."""
+        from logcde.streams.backends import arrow
+
+        pyarrow = arrow()
+        make = pyarrow.csv.CSVWriter if self.path.suffix == ".csv" else pyarrow.parquet.ParquetWriter
+        self.writer = make(str(self.temporary), schema)
+
+    def write(self, table: Any) -> None:
+        """Add rows."""
+        self.writer.write_table(table)
+        self.rows += len(table)
+
+
+def check_output(path: Path, source: Path) -> None:
+    """Refuse names that nothing can be written to, before any work is done."""
+    if path.suffix not in ENDINGS:
+        raise TableError(f"The output {path} ends in neither .parquet nor .csv. Rename it, so that its kind is known.")
+    if path.is_dir():
+        raise TableError(f"The output {path} is a folder. Give the name of a file.")
+    if path.exists() and source.exists() and path.samefile(source):
+        raise TableError(f"The output {path} is the table itself, which would be lost. Choose another name.")
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[Output]:
+    """Write under a temporary name. If anything goes wrong or is stopped, nothing is left behind."""
+    try:
+        with whole_file(path) as temporary:
+            output = Output(path, temporary)
+            try:
+                yield output
+            except BaseException:
+                # What is buffered may no longer find room: only the first error counts.
+                if output.writer is not None:
+                    with contextlib.suppress(Exception):
+                        output.writer.close()
+                raise
+            output.writer.close()
+    except OSError as error:
+        raise TableError(
+            f"{path} cannot be written: {error.strerror or error}. Nothing was left behind. See whether the folder may "
+            "be written to and has room, or choose another with -o."
+        ) from error

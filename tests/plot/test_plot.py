@@ -1,0 +1,62 @@
+"""Figures of streams, paths and one run. What they look like, eyes must tell; what is in them is told here."""
+
+import numpy as np
+import pytest
+
+from logcde import Embedding, Streams, plot, realise
+from logcde.errors import StreamError
+from logcde.train import Evaluation
+
+
+def streams():
+    nan = np.nan
+    values = [[[1.0, nan], [2.0, 3.0], [nan, 4.0]], [[5.0, nan], [6.0, nan]]]
+    return Streams.from_arrays([[0.0, 1.0, 4.0], [0.5, 2.5]], values, ("pulse", "temp"), ids=["p", "q"])
+
+
+def axes():
+    return plot.figure_of(4, 3).subplots()
+
+
+def test_rasters_of_all_channels():
+    drawn = plot.rasters(axes(), streams())
+    pulse, temp = (ticks.get_segments() for ticks in drawn.collections[:2])
+    assert [round(float(tick[0, 0]), 9) for tick in pulse] == [0.0, 1.0, 0.5, 2.5]
+    assert [int(tick[0, 1]) for tick in pulse] == [0, 0, 1, 1]
+    assert len(temp) == 2
+    assert max(tick[1, 1] for tick in pulse[:2]) <= min(tick[0, 1] for tick in temp)
+    assert [text.get_text() for text in drawn.get_legend().get_texts()] == ["pulse", "temp"]
+
+
+def test_rasters_of_one_channel_and_of_many_series():
+    assert plot.rasters(axes(), streams(), ["temp"]).get_legend() is None
+    with pytest.raises(StreamError, match="no channel 'tmp'"):
+        plot.rasters(axes(), streams(), ["tmp"])
+    many = plot.rasters(axes(), streams()[np.zeros(100, np.int64)])
+    assert len(many.get_yticks()) <= 40
+    assert plot.rasters(axes(), streams()[:0]).get_ylim() == (1, 0)
+
+
+def test_path_in_two_coordinates():
+    path = realise(streams(), Embedding())[0]
+    drawn = plot.path(axes(), path, ("pulse", "#temp"))
+    line = drawn.lines[0]
+    np.testing.assert_array_equal(line.get_xdata(), path.positions[:, 0])
+    np.testing.assert_array_equal(line.get_ydata(), path.positions[:, 3])
+    with pytest.raises(StreamError, match="two of 'pulse', 'temp', '#pulse', '#temp', 'time'"):
+        plot.path(axes(), path, ("pulse", "nothing"))
+
+
+def test_history_of_one_run():
+    looks = [
+        Evaluation(10, 1.0, 0.1, 0.9, {"loss": 1.0, "accuracy": 0.5}, True),
+        Evaluation(20, 2.0, 0.2, 0.5, {"loss": 0.7, "accuracy": 0.8}, True),
+        Evaluation(30, 3.0, 0.3, 0.4, {"loss": 0.8, "accuracy": None}, False),
+    ]
+    drawn = plot.history(axes(), looks)
+    assert drawn.get_yscale() == "log"
+    assert drawn.lines[2].get_xdata() == [20]
+    drawn = plot.history(axes(), looks, "accuracy")
+    assert drawn.get_yscale() == "linear"
+    np.testing.assert_array_equal(drawn.lines[1].get_ydata(), [0.5, 0.8, np.nan])
+    assert len(plot.history(axes(), [Evaluation(1, 1.0, 0.1, 0.9, {}, False)]).lines) == 1
