@@ -9,6 +9,7 @@ import dataclasses
 import functools
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Int, Int32
 
@@ -56,6 +57,22 @@ def _cropped(examples: Examples, edge: int) -> Examples:
     if examples.each:
         cropped = eqx.tree_at(lambda tree: tree.targets, cropped, examples.targets[:, :queries])
     return cropped
+
+
+def filled(examples: Examples) -> Examples:
+    """The same examples and some that no row of a batch names, so that data sets of like size share a program."""
+    missing = rounded(len(examples)) - len(examples)
+    return jax.tree.map(lambda leaf: np.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1)), examples)
+
+
+def rounded(count: int) -> int:
+    """A little more, one of few numbers: multiples of 64, and of a quarter of the power of two below.
+
+    >>> rounded(10), rounded(151), rounded(1000)
+    (64, 192, 1024)
+    """
+    unit = max(64, 1 << max(count.bit_length() - 3, 0))
+    return -(-count // unit) * unit
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,114 @@
+"""From log-signatures and targets to a trained model, in programs that are compiled once for all fits of like shape.
+
+What differs from one data set to the next, such as the size of increments, is no part of the compiled program:
+log-signatures are scaled on the host, the model is trained without knowing of that, and gets its scaling and its
+source when it is done.
+"""
+
+import dataclasses
+import functools
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+from jaxtyping import Float, Int64, Num, PRNGKeyArray
+
+from logcde.algebra import Basis
+from logcde.embedding import LogSignatures
+from logcde.estimators.architectures import AbstractArchitecture, Reading
+from logcde.models import CDE, Inputs, UnitIncrements
+from logcde.train import Result, Steps, fit
+from logcde.train.losses import AbstractMeasure
+
+LOOKS = 20
+"""How often a model in training is looked at."""
+WARMUP = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """How a model is trained: so many steps at a rate that rises, then falls to zero, and which series are held out."""
+
+    steps: int
+    rate: float
+    batch: int
+    held_out: Int64[np.ndarray, "_"] | None
+    patience: int | None
+    progress: bool
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Queries:
+    """Which intervals end where something is asked for, and how many of these each series has."""
+
+    ends: Int64[np.ndarray, "series query"]
+    count: Int64[np.ndarray, "series"]
+
+
+def train(
+    build: AbstractArchitecture,
+    reading: Reading,
+    logsigs: LogSignatures,
+    queries: Queries | None,
+    targets: Num[np.ndarray, "series ..."],
+    outputs: int,
+    loss: AbstractMeasure,
+    schedule: Schedule,
+) -> tuple[CDE, Result]:
+    """The best model on the series that are held out, the last one if none are, and how it came about."""
+    training = logsigs if schedule.held_out is None else logsigs[np.delete(np.arange(len(logsigs)), schedule.held_out)]
+    scaling = UnitIncrements().fit(training.values, logsigs.basis)  # type: ignore[arg-type]
+    assert isinstance(scaling, UnitIncrements)
+    for_model, for_training = jax.random.split(jax.random.key(schedule.seed))
+    result = fit(
+        _built(build, logsigs.basis, outputs, reading, for_model),
+        inputs_of(logsigs, scaling, queries),
+        targets,
+        loss=loss,
+        validation=schedule.held_out,
+        optimiser=_optimiser(schedule.rate, schedule.steps),
+        batch=schedule.batch,
+        duration=Steps(schedule.steps),
+        every=Steps(max(1, schedule.steps // LOOKS)),
+        patience=schedule.patience,
+        progress=schedule.progress,
+        key=for_training,
+    )
+    assert isinstance(result.model, CDE)
+    return dataclasses.replace(result.model, scaling=scaling, source=logsigs.source), result
+
+
+def inputs_of(logsigs: LogSignatures, scaling: UnitIncrements, queries: Queries | None) -> Inputs:
+    """What a model without scaling sees."""
+    factors = np.array(scaling.factors)
+    scale = np.array([factors[list(word)].prod() for word in logsigs.basis.words])
+    inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, logsigs.values * scale))
+    if queries is None:
+        return inputs
+    ends, count = queries.ends.astype(np.int32), queries.count.astype(np.int32)
+    return dataclasses.replace(inputs, ends=ends, queries=count)
+
+
+def in_units(model: CDE, centre: Float[np.ndarray, "output"], spread: Float[np.ndarray, "output"]) -> CDE:
+    """A model that was trained on targets (y - centre) / spread, as one that predicts y."""
+    last = model.readout.layers[-1]
+    assert last.bias is not None
+    size, shift = (np.asarray(part, last.bias.dtype) for part in (spread, centre))
+    return eqx.tree_at(
+        lambda tree: (tree.readout.layers[-1].weight, tree.readout.layers[-1].bias),
+        model,
+        (last.weight * size[:, None], last.bias * size + shift),
+    )
+
+
+@eqx.filter_jit
+def _built(build: AbstractArchitecture, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> CDE:
+    return build(basis, outputs, reading, key)
+
+
+@functools.lru_cache(maxsize=64)
+def _optimiser(rate: float, steps: int) -> optax.GradientTransformation:
+    """One and the same object for one schedule: compiled programs are found again by it."""
+    return optax.adam(optax.warmup_cosine_decay_schedule(0.0, rate, round(WARMUP * steps), steps))
