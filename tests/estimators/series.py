@@ -4,7 +4,7 @@ import numpy as np
 
 import logcde as lc
 
-COUNT, STEPS = 24, 5
+COUNT, STEPS = 24, 8
 QUICK = {"max_iter": 20, "random_state": 0}
 
 

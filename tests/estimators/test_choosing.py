@@ -38,7 +38,7 @@ def test_every_choice_can_be_made():
     assert all(choice.why == "as given" for choice in regressor.choices_.values())
 
 
-@pytest.mark.parametrize("length", [5, 64, 65, 896])
+@pytest.mark.parametrize("length", [8, 64, 65, 896])
 def test_cuts_fall_on_the_stamps_of_a_grid(length):
     """Stamps i / n are no multiples of a float, but the intervals must hold equally many of them."""
     grid = lc.Streams.from_dense(np.ones((1, length, 1)), times=np.arange(length) / length, horizon=1.0)
@@ -46,6 +46,14 @@ def test_cuts_fall_on_the_stamps_of_a_grid(length):
     cuts = partition.cuts(grid).points
     assert len(cuts) <= 65
     assert len(set(np.histogram(grid.times, cuts)[0][:-1].tolist())) <= 1
+
+
+def test_short_series_have_as_many_intervals():
+    for length in (1, 3, 7):
+        short = lc.Streams.from_dense(np.ones((1, length, 1)), horizon=float(length))
+        cuts = choose_partition(None, short, usual_gap(short)).value.cuts(short).points
+        assert len(cuts) == 9
+        assert np.histogram(short.times, cuts)[0].max() == 1
 
 
 def test_depth_two_where_intervals_hold_several_events():

@@ -18,7 +18,7 @@ def test_streams_go_through_cross_validation():
 
 
 def test_parameters_are_searched():
-    grid = {"depth": [1, 2], "model": [Slice(), Slice(hidden=16, block=4, widths=())]}
+    grid = {"depth": [1, 2], "model": [Slice(), Slice(hidden=16, widths=())]}
     search = GridSearchCV(LogCDEClassifier(**QUICK), grid, cv=2, error_score="raise").fit(streams(), labels())
     assert search.best_params_.keys() == {"depth", "model"}
     assert search.predict(streams()).shape == (COUNT,)

@@ -52,8 +52,9 @@ class AbstractLogCDE(BaseEstimator):
     **Model.** `model` is an architecture: `Slice(...)` or `Neural(...)`.
 
     **Training.** At most `max_iter` steps on batches of `batch_size` series, at a rate that falls from `learning_rate`
-    to zero. `validation_fraction` of the series, 0 for none, are held out to choose the best of 20 looks, and training
-    ends after `patience` looks that brought nothing. `random_state` is as everywhere in scikit-learn.
+    to zero. `validation_fraction` of the series, 0 for none, are held out to choose the best of 20 looks; with
+    `patience`, training ends after so many looks that brought nothing better, most often before the rate has fallen.
+    `random_state` is as everywhere in scikit-learn.
     """
 
     reading: ClassVar[Reading]
@@ -72,7 +73,7 @@ class AbstractLogCDE(BaseEstimator):
         learning_rate: float = 1e-2,
         batch_size: int = 32,
         validation_fraction: float | None = None,
-        patience: int | None = 10,
+        patience: int | None = None,
         verbose: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -183,6 +184,7 @@ class AbstractLogCDE(BaseEstimator):
         targets: Num[np.ndarray, "series ..."],
         outputs: int,
         loss: AbstractMeasure,
+        metrics: tuple[AbstractMeasure, ...],
         classes: Int64[np.ndarray, "series"],
     ) -> None:
         """Choose what is left to choose, and train."""
@@ -202,7 +204,7 @@ class AbstractLogCDE(BaseEstimator):
             seed=seed,
         )
         build = self.choices_["model"].value
-        self.model_, result = train(build, self.reading, logsigs, queries, targets, outputs, loss, schedule)
+        self.model_, result = train(build, self.reading, logsigs, queries, targets, outputs, loss, metrics, schedule)
         self.history_, self.n_iter_ = result.history, result.summary.steps
 
     def _outputs(self, logsigs: LogSignatures, queries: Queries | None, ids: np.ndarray) -> Float[np.ndarray, "..."]:

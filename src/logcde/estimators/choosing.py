@@ -12,10 +12,10 @@ from logcde.streams import Partition, Robust, Scales, Streams
 from logcde.streams.ragged import owners
 from logcde.streams.scales import AbstractUnits
 
-MOST_INTERVALS = 64
+FEWEST_INTERVALS, MOST_INTERVALS = 8, 64
 MOST_COORDINATES = 128
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 100, 200, 6400
-ENOUGH = 200
+ENOUGH = 400
 """Series from which on some are held out."""
 HELD_OUT = 0.15
 
@@ -47,8 +47,8 @@ def usual_gap(streams: Streams) -> float:
 
 def neat(number: float) -> float:
     """The fraction that it is but for rounding, so that cuts fall on stamps exactly."""
-    near = float(Fraction(number).limit_denominator(1_000_000))
-    return near if abs(near - number) <= 1e-9 * abs(number) else number
+    near = float(Fraction(number).limit_denominator(100_000))
+    return near if abs(near - number) <= 1e-12 * abs(number) else number
 
 
 def choose_partition(given: Partition | None, streams: Streams, gap: float) -> Choice:
@@ -56,6 +56,9 @@ def choose_partition(given: Partition | None, streams: Streams, gap: float) -> C
     if given is not None:
         return Choice(given, GIVEN)
     length = float(np.quantile(streams.horizon, 0.9))
+    if length < FEWEST_INTERVALS * gap:
+        why = f"{FEWEST_INTERVALS} intervals for short series, which share compiled programs in this way"
+        return Choice(Partition.every(neat(length / FEWEST_INTERVALS)), why)
     several = max(1, int(np.ceil(round(length / gap / MOST_INTERVALS, 6))))
     why = "the usual gap between observations"
     if several > 1:
@@ -124,7 +127,9 @@ def choose_held_out(
     else:
         fraction, why = given, GIVEN
     order = rng.permutation(count)
-    chosen = [members[: int(fraction * len(members))] for members in (order[classes[order] == k] for k in set(classes))]
+    chosen = [
+        members[: int(fraction * len(members))] for members in (order[classes[order] == k] for k in np.unique(classes))
+    ]
     held_out = np.sort(np.concatenate(chosen))
     if fraction and not len(held_out):
         why = f"{fraction} of any class is less than one series"

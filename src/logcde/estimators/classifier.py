@@ -51,7 +51,7 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
             )
         self._choose(streams)
         logsigs = self.embedding_(streams, self.partition_)
-        self._train(logsigs, None, codes, len(self.classes_), losses.cross_entropy, codes)
+        self._train(logsigs, None, codes, len(self.classes_), losses.cross_entropy, (losses.accuracy,), codes)
         return self
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "series class"]:
@@ -60,7 +60,8 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every series."""
-        return self.classes_[np.argmax(self._probabilities(self._again(X)), axis=1)]
+        most = np.argmax(self._probabilities(self._again(X)), axis=1)
+        return self.classes_[most]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of series whose class is predicted. A class that was not there in training is never right."""

@@ -56,7 +56,7 @@ class LogCDEForecaster(AbstractLogCDE):
         rows = np.nan_to_num(asked.by_series(targets))
         logsigs, queries = embedded(self.embedding_, self.partition_, streams, asked)
         classes = np.zeros(len(streams), np.int64)
-        self._train(logsigs, queries, rows, targets.shape[1], KnownSquaredError(), classes)
+        self._train(logsigs, queries, rows, targets.shape[1], KnownSquaredError(), (), classes)
         self.model_ = in_units(self.model_, centre, spread)
         return self
 

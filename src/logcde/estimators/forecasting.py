@@ -55,14 +55,14 @@ class Asked:
         """How many there are of each series."""
         return np.diff(self.offsets)
 
-    def by_series(self, values: Float64[np.ndarray, "query output"]) -> Float64[np.ndarray, "series query output"]:
+    def by_series(self, values: Float64[np.ndarray, "query output"]) -> Float64[np.ndarray, "series time output"]:
         """Numbers at query times as an array, NaN beyond a series' own."""
         rows = np.full((*self.present.shape, values.shape[1]), np.nan)
         rows[self.present] = values
         return rows
 
     @property
-    def present(self) -> Bool[np.ndarray, "series query"]:
+    def present(self) -> Bool[np.ndarray, "series time"]:
         """Which places of an array (series, query) are those of query times."""
         return np.arange(self.counts.max(initial=0)) < self.counts[:, None]
 

@@ -27,9 +27,10 @@ def bare(model: CDE) -> CDE:
 def predictions(model: CDE, inputs: Inputs) -> Float32[np.ndarray, "series *interval output"]:
     """What a model says about inputs that are scaled already; rows beyond a series' own mean nothing."""
     model = bare(model)
+    lengths, asked = np.asarray(inputs.length), np.asarray(inputs.outputs)
     inputs = jax.tree.map(np.asarray, inputs)
     queries = 0 if inputs.ends is None else inputs.ends.shape[1]
-    sizes = np.array([(_rounded(int(a)), _rounded(int(b))) for a, b in zip(inputs.length, inputs.outputs, strict=True)])
+    sizes = np.array([(_rounded(int(a)), _rounded(int(b))) for a, b in zip(lengths, asked, strict=True)])
     out: np.ndarray | None = None
     for size in np.unique(sizes, axis=0):
         members = np.flatnonzero((sizes == size).all(axis=1))
@@ -66,9 +67,10 @@ def _padded(inputs: Inputs, intervals: int, queries: int) -> Inputs:
         missing = [size - have for size, have in zip((TOGETHER, *sizes), leaf.shape, strict=False)]
         return np.pad(leaf, [(0, more) for more in missing] + [(0, 0)] * (leaf.ndim - len(missing)))
 
-    filled = jax.tree.map(fill, inputs)
-    ends = None if inputs.ends is None else fill(np.asarray(inputs.ends), queries)
-    return dataclasses.replace(filled, steps=fill(np.asarray(inputs.steps), intervals), ends=ends)
+    filled = eqx.tree_at(lambda tree: tree.steps, jax.tree.map(fill, inputs), fill(np.asarray(inputs.steps), intervals))
+    if inputs.ends is None:
+        return filled
+    return eqx.tree_at(lambda tree: tree.ends, filled, fill(np.asarray(inputs.ends), queries))
 
 
 def _rounded(count: int) -> int:

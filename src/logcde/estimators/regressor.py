@@ -38,7 +38,7 @@ class LogCDERegressor(RegressorMixin, AbstractLogCDE):
         centre, spread = y.mean(), y.std() or 1.0
         logsigs = self.embedding_(streams, self.partition_)
         targets = (y - centre) / spread
-        self._train(logsigs, None, targets, 1, losses.mse, np.zeros(len(y), np.int64))
+        self._train(logsigs, None, targets, 1, losses.mse, (), np.zeros(len(y), np.int64))
         self.model_ = in_units(self.model_, np.array([centre]), np.array([spread]))
         return self
 

@@ -6,13 +6,14 @@ source when it is done.
 """
 
 import dataclasses
-import functools
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Float, Int64, Num, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Int64, Num, PRNGKeyArray, PyTree
 
 from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
@@ -24,6 +25,7 @@ from logcde.train.losses import AbstractMeasure
 LOOKS = 20
 """How often a model in training is looked at."""
 WARMUP = 0.05
+ADAM = optax.scale_by_adam()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +57,12 @@ def train(
     targets: Num[np.ndarray, "series ..."],
     outputs: int,
     loss: AbstractMeasure,
+    metrics: tuple[AbstractMeasure, ...],
     schedule: Schedule,
 ) -> tuple[CDE, Result]:
-    """The best model on the series that are held out, the last one if none are, and how it came about."""
+    """The last of the best models on the series that are held out, the last one if none are, and how it came about."""
     training = logsigs if schedule.held_out is None else logsigs[np.delete(np.arange(len(logsigs)), schedule.held_out)]
-    scaling = UnitIncrements().fit(training.values, logsigs.basis)  # type: ignore[arg-type]
+    scaling = UnitIncrements().fit(jnp.asarray(training.values, jnp.float32), logsigs.basis)
     assert isinstance(scaling, UnitIncrements)
     for_model, for_training = jax.random.split(jax.random.key(schedule.seed))
     result = fit(
@@ -67,12 +70,14 @@ def train(
         inputs_of(logsigs, scaling, queries),
         targets,
         loss=loss,
+        metrics=metrics,
         validation=schedule.held_out,
-        optimiser=_optimiser(schedule.rate, schedule.steps),
+        optimiser=optax.GradientTransformation(_Begin(schedule.steps, schedule.rate), _update),
         batch=schedule.batch,
         duration=Steps(schedule.steps),
         every=Steps(max(1, schedule.steps // LOOKS)),
         patience=schedule.patience,
+        latest=True,
         progress=schedule.progress,
         key=for_training,
     )
@@ -87,7 +92,7 @@ def inputs_of(logsigs: LogSignatures, scaling: UnitIncrements, queries: Queries 
     inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, logsigs.values * scale))
     if queries is None:
         return inputs
-    ends, count = queries.ends.astype(np.int32), queries.count.astype(np.int32)
+    ends, count = (jnp.asarray(part, jnp.int32) for part in (queries.ends, queries.count))
     return dataclasses.replace(inputs, ends=ends, queries=count)
 
 
@@ -108,7 +113,32 @@ def _built(build: AbstractArchitecture, basis: Basis, outputs: int, reading: Rea
     return build(basis, outputs, reading, key)
 
 
-@functools.lru_cache(maxsize=64)
-def _optimiser(rate: float, steps: int) -> optax.GradientTransformation:
-    """One and the same object for one schedule: compiled programs are found again by it."""
-    return optax.adam(optax.warmup_cosine_decay_schedule(0.0, rate, round(WARMUP * steps), steps))
+class _Place(NamedTuple):
+    """Where an optimiser is in its schedule."""
+
+    adam: PyTree
+    step: Int[Array, ""]
+    steps: Float[Array, ""]
+    rate: Float[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Begin:
+    """The first state of an optimiser. All are equal: what they differ in is in the state, and not in the program."""
+
+    steps: int = dataclasses.field(compare=False)
+    rate: float = dataclasses.field(compare=False)
+
+    def __call__(self, parameters: PyTree) -> _Place:
+        steps, rate = (jnp.asarray(number, jnp.float32) for number in (self.steps, self.rate))
+        return _Place(ADAM.init(parameters), jnp.zeros((), jnp.int32), steps, rate)
+
+
+def _update(gradient: PyTree, place: _Place, parameters: PyTree) -> tuple[PyTree, _Place]:
+    """Adam, at a rate that rises for some of the steps and then falls to zero as a cosine does."""
+    updates, adam = ADAM.update(gradient, place.adam, parameters)
+    done = place.step.astype(place.steps.dtype) / place.steps
+    falling = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip((done - WARMUP) / (1 - WARMUP), 0, 1)))
+    rate = place.rate * jnp.minimum(done / WARMUP, 1) * falling
+    updates = jax.tree.map(lambda leaf: -rate.astype(leaf.dtype) * leaf, updates)
+    return updates, place._replace(adam=adam, step=place.step + 1)

@@ -17,6 +17,8 @@ from logcde.train.examples import Examples
 
 MOST_ROWS = 2**18
 MOST_STEPS = 1024
+LITTLE = 2**22
+"""Bytes that data may be filled up to."""
 
 
 def bucket_edges(lengths: Int[np.ndarray, "series"], batch: int, most: int) -> tuple[int, ...]:
@@ -61,18 +63,19 @@ def _cropped(examples: Examples, edge: int) -> Examples:
 
 def filled(examples: Examples) -> Examples:
     """The same examples and some that no row of a batch names, so that data sets of like size share a program."""
-    missing = rounded(len(examples)) - len(examples)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(examples)) // len(examples)
+    missing = rounded(len(examples), min(256, LITTLE // max(size, 1))) - len(examples)
     return jax.tree.map(lambda leaf: np.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1)), examples)
 
 
-def rounded(count: int) -> int:
-    """A little more, one of few numbers: multiples of 64, and of a quarter of the power of two below.
+def rounded(count: int, least: int) -> int:
+    """A little more, one of few numbers: the least, or a multiple of a quarter of the power of two below.
 
-    >>> rounded(10), rounded(151), rounded(1000)
-    (64, 192, 1024)
+    >>> rounded(10, 64), rounded(151, 64), rounded(1000, 64)
+    (64, 160, 1024)
     """
-    unit = max(64, 1 << max(count.bit_length() - 3, 0))
-    return -(-count // unit) * unit
+    unit = 1 << max(count.bit_length() - 3, 0)
+    return max(least, -(-count // unit) * unit)
 
 
 @dataclasses.dataclass(frozen=True)
