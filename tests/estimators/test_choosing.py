@@ -4,7 +4,14 @@ from tests.estimators.series import QUICK, labels, streams, values
 
 import logcde as lc
 from logcde.estimators import LogCDEClassifier, LogCDERegressor, Slice
-from logcde.estimators.choosing import choose_held_out, choose_partition, choose_steps, neat, usual_gap
+from logcde.estimators.choosing import (
+    choose_embedding,
+    choose_held_out,
+    choose_partition,
+    choose_steps,
+    neat,
+    usual_gap,
+)
 
 
 def test_choices_are_shown_with_their_reasons():
@@ -56,11 +63,12 @@ def test_short_series_have_as_many_intervals():
         assert np.histogram(short.times, cuts)[0].max() == 1
 
 
-def test_depth_two_where_intervals_hold_several_events():
-    many = np.random.default_rng(0).normal(size=(4, 200, 3))
-    assert LogCDEClassifier(max_iter=1).fit(many, [0, 1, 0, 1]).embedding_.depth == 2
-    wide = np.random.default_rng(0).normal(size=(4, 200, 20))
-    assert LogCDEClassifier(max_iter=1).fit(wide, [0, 1, 0, 1]).embedding_.depth == 1
+@pytest.mark.parametrize(("steps", "channels", "depth"), [(200, 3, 2), (200, 20, 1), (60, 3, 1)])
+def test_depth_two_where_it_tells_an_order_and_is_small(steps, channels, depth):
+    many = lc.Streams.from_dense(np.random.default_rng(0).normal(size=(4, steps, channels)), horizon=float(steps))
+    partition = choose_partition(None, many, 1.0).value
+    embedding, made = choose_embedding(None, None, True, None, many, partition)
+    assert embedding.depth == made["depth"].value == depth
 
 
 def test_numbers_are_neat_only_if_they_are_so_but_for_rounding():
@@ -69,7 +77,7 @@ def test_numbers_are_neat_only_if_they_are_so_but_for_rounding():
 
 
 def test_training_is_longer_for_more_series():
-    assert [choose_steps(None, n, 32).value for n in (10, 100, 1000, 10**6)] == [200, 400, 3200, 6400]
+    assert [choose_steps(None, n, 32).value for n in (10, 100, 1000, 10**6)] == [100, 240, 1920, 6000]
 
 
 def test_every_class_stays_in_training():

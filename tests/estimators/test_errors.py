@@ -89,6 +89,14 @@ def test_before_fit():
                 use(estimator)
 
 
+def test_after_a_fit_that_failed():
+    classifier = LogCDEClassifier()
+    with pytest.raises(LogcdeError, match="of one class"):
+        classifier.fit(values(), ["up"] * COUNT)
+    with pytest.raises(NotFittedError):
+        classifier.predict(values())
+
+
 @pytest.fixture(scope="module")
 def fitted() -> LogCDEClassifier:
     return LogCDEClassifier(**QUICK).fit(streams(), labels())

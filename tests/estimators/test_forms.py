@@ -26,6 +26,7 @@ def test_ragged_lists_are_read_as_padded_arrays_are(expected):
     classifier = LogCDEClassifier(**QUICK).fit(cut, labels())
     np.testing.assert_array_equal(classifier.predict_proba(values(1, 0.3)), expected)
     assert classifier.n_features_in_ == 2
+    assert not hasattr(classifier, "feature_names_in_")
     assert classifier.classes_.tolist() == ["down", "up"]
 
 

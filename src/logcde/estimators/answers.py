@@ -22,10 +22,12 @@ def aligned(answers: Any, streams: Streams, flat: bool) -> Any:
     """
     if isinstance(answers, Mapping):
         return _looked_up(dict(answers), streams)
-    if flat or not (hasattr(answers, "index") and hasattr(answers, "to_numpy")):
-        _check_count(answers, streams)
-        return answers
-    index = np.asarray(answers.index)
+    index = getattr(answers, "index", None)
+    if flat or index is None or callable(index):  # as that of lists
+        array = np.asarray(answers)
+        _check_count(array, streams, flat)
+        return array
+    index = np.asarray(index)
     if len(set(index.tolist())) == len(index) and set(streams.ids.tolist()) <= set(index.tolist()):
         return _looked_up(dict(zip(index.tolist(), answers.tolist(), strict=True)), streams)
     raise TrainingError(
@@ -42,15 +44,18 @@ def _looked_up(answers: dict, streams: Streams) -> list:
     return [answers[one] for one in streams.ids.tolist()]
 
 
-def _check_count(answers: Any, streams: Streams) -> None:
-    if answers is None or np.ndim(answers) == 0:
-        return  # which scikit-learn puts into words
-    count, series = len(answers), len(streams)
+def _check_count(answers: np.ndarray, streams: Streams, flat: bool) -> None:
+    """One for each series; what has no length scikit-learn puts into words."""
+    count, series = len(answers) if answers.ndim else len(streams), len(streams)
     if count != series:
-        rows = " y has one for each row of the table, it seems; it needs one for each series." * (
-            count == len(streams.times) != series
-        )
-        raise TrainingError(f"There are {series} series in X, but {count} in y. Give one for each series.{rows}")
+        hint = ""
+        if flat:
+            hint = (
+                " If rows of X are observations, several for each series, say so: table=Long(...) or table=Wide(...)."
+            )
+        elif count == len(streams.times):
+            hint = " y has one for each row of the table, it seems; it needs one for each series."
+        raise TrainingError(f"There are {series} series in X, but {count} in y. Give one for each series.{hint}")
 
 
 def required(estimator: Any, answers: Any) -> None:

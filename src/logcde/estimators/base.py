@@ -8,12 +8,13 @@ import numpy as np
 from jaxtyping import Float, Int64, Num
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from logcde.embedding import LogSignatures
 from logcde.errors import ModelError, StreamError, TrainingError
 from logcde.estimators import saving
 from logcde.estimators.architectures import AbstractArchitecture, Reading, Slice
+from logcde.estimators.checking import check_array, validate_data
 from logcde.estimators.choosing import (
     GIVEN,
     Choice,
@@ -25,8 +26,8 @@ from logcde.estimators.choosing import (
 )
 from logcde.estimators.inference import predictions
 from logcde.estimators.reading import (
-    AbstractTable,
     Read,
+    Table,
     check_channels,
     is_frame,
     last_stamps,
@@ -35,6 +36,7 @@ from logcde.estimators.reading import (
     with_horizon,
 )
 from logcde.estimators.training import Queries, Schedule, inputs_of, train
+from logcde.models import UnitIncrements
 from logcde.online import Predictor
 from logcde.streams import Partition, Streams
 from logcde.streams.scales import AbstractUnits
@@ -62,7 +64,7 @@ class AbstractLogCDE(BaseEstimator):
     def __init__(
         self,
         *,
-        table: AbstractTable | None = None,
+        table: Table | None = None,
         units: AbstractUnits | None = None,
         partition: Partition | None = None,
         depth: int | None = None,
@@ -125,6 +127,9 @@ class AbstractLogCDE(BaseEstimator):
         tags.input_tags.three_d_array = True
         return tags
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in vars(self)
+
     def _begin(self, X: Any) -> Streams:
         """Training series; what later series are compared with is remembered."""
         if is_frame(X) and self.table is None:
@@ -136,7 +141,8 @@ class AbstractLogCDE(BaseEstimator):
         self.flat_, self.schema_ = found.flat, streams.schema
         if not found.flat:
             validate_data(self, np.zeros((1, len(streams.schema.channels))))  # forgets names of features
-            self.feature_names_in_ = np.array(streams.schema.channels, object)
+            if found.gap is None:
+                self.feature_names_in_ = np.array(streams.schema.channels, object)
         self.gap_ = usual_gap(streams) if found.gap is None else found.gap
         never = np.bincount(streams.channel, minlength=len(streams.schema.channels)) == 0
         if never.any():
@@ -209,7 +215,9 @@ class AbstractLogCDE(BaseEstimator):
 
     def _outputs(self, logsigs: LogSignatures, queries: Queries | None, ids: np.ndarray) -> Float[np.ndarray, "..."]:
         """What the model gives, refused where it is no number."""
-        found = predictions(self.model_, inputs_of(logsigs, self.model_.scaling, queries)).astype(np.float64)
+        scaling = self.model_.scaling
+        assert isinstance(scaling, UnitIncrements)
+        found = predictions(self.model_, inputs_of(logsigs, scaling, queries)).astype(np.float64)
         finite = np.isfinite(found.reshape(len(found), -1)).all(axis=1)
         if not finite.all():
             raise ModelError(

@@ -14,7 +14,7 @@ from logcde.streams.scales import AbstractUnits
 
 FEWEST_INTERVALS, MOST_INTERVALS = 8, 64
 MOST_COORDINATES = 128
-EPOCHS, FEWEST_STEPS, MOST_STEPS = 100, 200, 6400
+EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 100, 6000
 ENOUGH = 400
 """Series from which on some are held out."""
 HELD_OUT = 0.15
@@ -106,14 +106,11 @@ def choose_embedding(
 
 
 def choose_steps(given: int | None, series: int, batch: int) -> Choice:
-    """So many epochs, within bounds, in steps of a few sizes."""
+    """So many epochs, within bounds."""
     if given is not None:
         return Choice(given, GIVEN)
-    wanted = EPOCHS * -(-series // batch)
-    steps = FEWEST_STEPS
-    while steps < min(wanted, MOST_STEPS):
-        steps *= 2
-    return Choice(steps, f"about {EPOCHS} epochs of {series} series, but {FEWEST_STEPS} to {MOST_STEPS} steps")
+    steps = min(max(EPOCHS * -(-series // batch), FEWEST_STEPS), MOST_STEPS)
+    return Choice(steps, f"{EPOCHS} epochs of {series} series, but {FEWEST_STEPS} to {MOST_STEPS} steps")
 
 
 def choose_held_out(

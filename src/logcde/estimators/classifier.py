@@ -8,11 +8,11 @@ from jaxtyping import Float64
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
 
 from logcde.errors import TrainingError
 from logcde.estimators.answers import aligned, required
 from logcde.estimators.base import AbstractLogCDE
+from logcde.estimators.checking import check_array, column_or_1d
 from logcde.models import Mean
 from logcde.streams import Streams
 from logcde.streams.schema import listed

@@ -1,22 +1,21 @@
 """`LogCDEForecaster`: values at query times, from what was observed before."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array
 
 from logcde.errors import TrainingError
 from logcde.estimators.answers import aligned
 from logcde.estimators.base import AbstractLogCDE
+from logcde.estimators.checking import check_array
 from logcde.estimators.forecasting import UNKNOWN, Asked, KnownSquaredError, asked_at, asked_by, beside, embedded
-from logcde.estimators.reading import is_frame, read
+from logcde.estimators.reading import axes_of, beside_table, is_frame, read
 from logcde.estimators.training import in_units
 from logcde.models import EachInterval
-from logcde.streams import DatetimeClock, Streams
+from logcde.streams import Streams
 
 
 class LogCDEForecaster(AbstractLogCDE):
@@ -91,13 +90,8 @@ class LogCDEForecaster(AbstractLogCDE):
         if y is None:
             return asked_by(streams)
         if is_frame(y) and self.table is not None:
-            clock, table = streams.schema.clock, dataclasses.replace(self.table, channels=None)
-            if isinstance(clock, DatetimeClock):  # time counts from where it does in X
-                origin = clock.origin if streams.origins is None else list(streams.origins)
-                origins = origin if streams.origins is None else dict(zip(streams.ids.tolist(), origin, strict=True))
-                table = dataclasses.replace(table, origin=origins, unit=clock.unit)
-            return asked_by(beside(table.read(y, None), streams))
-        if isinstance(y, Streams) or np.ndim(y) == 3 or (isinstance(y, list) and isinstance(y[0], Streams)):
+            return asked_by(beside(beside_table(self.table, streams).read(y, None), streams))
+        if isinstance(y, Streams) or axes_of(y) == 3 or (isinstance(y, list) and isinstance(y[0], Streams)):
             return asked_by(beside(read(y, None, None, np.asarray).streams, streams))
         rows = check_array(aligned(y, streams, self.flat_), ensure_2d=False, dtype=np.float64, input_name="y")
         return Asked(np.arange(len(streams) + 1), streams.horizon, rows.reshape(len(streams), -1))

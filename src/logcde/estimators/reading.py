@@ -1,10 +1,9 @@
 """Whatever scikit-learn's users have becomes `Streams`: arrays, ragged lists, data frames, streams."""
 
-import abc
 import dataclasses
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -17,21 +16,8 @@ from logcde.streams.schema import listed
 from logcde.streams.timing import Horizon, Origin
 
 
-class AbstractTable(abc.ABC):
-    """How the rows of a data frame are read as streams."""
-
-    series: str
-    time: str
-    horizon: Horizon | None
-    origin: Origin | None
-
-    @abc.abstractmethod
-    def read(self, frame: Any, schema: Schema | None) -> Streams:
-        """As streams, with this schema if there is one."""
-
-
 @dataclasses.dataclass(frozen=True)
-class Long(AbstractTable):
+class Long:
     """One observation in each row: which columns have the series' id, the stamp, the channel's name and the value.
 
     Datetimes count from each series' own first stamp in hours, unless `origin` and `unit` say otherwise. A series ends
@@ -72,7 +58,7 @@ class Long(AbstractTable):
 
 
 @dataclasses.dataclass(frozen=True)
-class Wide(AbstractTable):
+class Wide:
     """One stamp in each row, one channel in each column. Options as those of `Long`.
 
     >>> Wide(series="patient", channels=("pulse", "temp")).channels
@@ -104,7 +90,22 @@ class Wide(AbstractTable):
         )
 
 
-def _origin(table: AbstractTable, frame: Any, schema: Schema | None) -> Origin:
+Table: TypeAlias = Long | Wide
+"""How the rows of a data frame are read as streams."""
+
+
+def beside_table(table: Table, streams: Streams) -> Table:
+    """A table of other channels of the same series, whose stamps count from where those of these streams do."""
+    clock = streams.schema.clock
+    if not isinstance(clock, DatetimeClock):
+        return dataclasses.replace(table, channels=None)
+    origin: Any = clock.origin
+    if streams.origins is not None:
+        origin = dict(zip(streams.ids.tolist(), streams.origins, strict=True))
+    return dataclasses.replace(table, channels=None, origin=origin, unit=clock.unit)
+
+
+def _origin(table: Table, frame: Any, schema: Schema | None) -> Origin:
     """Each series' own first stamp for datetimes; with a schema, that only where its clock has no origin."""
     if schema is not None:
         free = isinstance(schema.clock, DatetimeClock) and schema.clock.origin is None
@@ -129,7 +130,7 @@ class Read:
     ended: bool = False
 
 
-def read(data: Any, table: AbstractTable | None, schema: Schema | None, flatten: Callable[[Any], np.ndarray]) -> Read:
+def read(data: Any, table: Table | None, schema: Schema | None, flatten: Callable[[Any], np.ndarray]) -> Read:
     """Streams from any of the forms; `flatten` checks samples x features as scikit-learn does.
 
     Arrays are (series, step, channel), stamped 0, 1, 2, ...; two axes are series of one channel; lists have an array
@@ -150,9 +151,14 @@ def read(data: Any, table: AbstractTable | None, schema: Schema | None, flatten:
         sizes = {one.shape[:1] for one in data}
         if any(one.ndim == 2 for one in data) or len(sizes) > 1:
             return _arrays([one[:, None] if one.ndim == 1 else one for one in data])
-    if np.ndim(data) == 3:
+    if axes_of(data) == 3:
         return _arrays(np.asarray(data))
     return _arrays(flatten(data)[..., None], flat=True)
+
+
+def axes_of(data: Any) -> int | None:
+    """How many axes an array or nested list has, if it is one."""
+    return np.ndim(data) if isinstance(data, list | tuple) else getattr(data, "ndim", None)
 
 
 def is_frame(data: Any) -> bool:

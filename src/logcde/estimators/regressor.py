@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Float64
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_array, column_or_1d
 
 from logcde.estimators.answers import aligned, required
 from logcde.estimators.base import AbstractLogCDE
+from logcde.estimators.checking import check_array, column_or_1d
 from logcde.estimators.training import in_units
 from logcde.models import Mean
 from logcde.streams import Streams

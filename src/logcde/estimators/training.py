@@ -6,7 +6,7 @@ source when it is done.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -129,16 +129,16 @@ class _Begin:
     steps: int = dataclasses.field(compare=False)
     rate: float = dataclasses.field(compare=False)
 
-    def __call__(self, parameters: PyTree) -> _Place:
+    def __call__(self, params: PyTree) -> _Place:
         steps, rate = (jnp.asarray(number, jnp.float32) for number in (self.steps, self.rate))
-        return _Place(ADAM.init(parameters), jnp.zeros((), jnp.int32), steps, rate)
+        return _Place(ADAM.init(params), jnp.zeros((), jnp.int32), steps, rate)
 
 
-def _update(gradient: PyTree, place: _Place, parameters: PyTree) -> tuple[PyTree, _Place]:
+def _update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, _Place]:
     """Adam, at a rate that rises for some of the steps and then falls to zero as a cosine does."""
-    updates, adam = ADAM.update(gradient, place.adam, parameters)
-    done = place.step.astype(place.steps.dtype) / place.steps
+    updates, adam = ADAM.update(updates, state.adam, params)
+    done = state.step.astype(state.steps.dtype) / state.steps
     falling = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip((done - WARMUP) / (1 - WARMUP), 0, 1)))
-    rate = place.rate * jnp.minimum(done / WARMUP, 1) * falling
+    rate = state.rate * jnp.minimum(done / WARMUP, 1) * falling
     updates = jax.tree.map(lambda leaf: -rate.astype(leaf.dtype) * leaf, updates)
-    return updates, place._replace(adam=adam, step=place.step + 1)
+    return updates, state._replace(adam=adam, step=state.step + 1)
