@@ -16,7 +16,7 @@ def aligned(answers: Any, streams: Streams, flat: bool) -> Any:
     A mapping, or a pandas Series with an index, is looked up by the ids of the series; everything else, and everything
     that belongs to samples x features, is in their order already.
 
-    >>> streams = Streams.from_arrays([[0.0], [0.0]], [[[1.0]], [[2.0]]], ids=["a", "b"])
+    >>> streams = Streams.from_arrays([[0.0], [0.0]], [[[1.0]], [[2.0]]], ids=["a", "b"], horizon=1.0)
     >>> aligned({"b": 1, "a": 0}, streams, flat=False)
     [0, 1]
     """

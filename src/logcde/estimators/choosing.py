@@ -15,7 +15,7 @@ from logcde.streams.scales import AbstractUnits
 FEWEST_INTERVALS, MOST_INTERVALS = 8, 64
 MOST_COORDINATES = 128
 EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 100, 6000
-ENOUGH = 400
+ENOUGH = 1000
 """Series from which on some are held out."""
 HELD_OUT = 0.15
 
