@@ -77,7 +77,8 @@ def test_numbers_are_neat_only_if_they_are_so_but_for_rounding():
 
 
 def test_training_is_longer_for_more_series():
-    assert [choose_steps(None, n, 32).value for n in (10, 100, 1000, 10**6)] == [100, 240, 1920, 6000]
+    assert [choose_steps(None, n, 10.0, 32).value for n in (10, 100, 1000, 10**6)] == [100, 240, 1920, 6000]
+    assert choose_steps(None, 100, 100.0, 32).value == 600
 
 
 def test_every_class_stays_in_training():

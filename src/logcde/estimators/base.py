@@ -174,6 +174,7 @@ class AbstractLogCDE(BaseEstimator):
         """How series are embedded."""
         if not isinstance(self.model, AbstractArchitecture | None):
             raise ModelError(f"model={self.model!r} is no architecture. Give Slice(...), Neural(...), or None.")
+        self.observations_ = len(streams.value) / len(streams)
         partition = choose_partition(self.partition, streams, self.gap_)
         self.partition_ = partition.value
         embedding, made = choose_embedding(self.units, self.counts, self.time, self.depth, streams, self.partition_)
@@ -198,7 +199,7 @@ class AbstractLogCDE(BaseEstimator):
         seed = int(random.randint(np.iinfo(np.int32).max))
         held_out, fraction = choose_held_out(self.validation_fraction, classes, np.random.default_rng(seed))
         training = len(logsigs) - (0 if held_out is None else len(held_out))
-        steps = choose_steps(self.max_iter, training, self.batch_size)
+        steps = choose_steps(self.max_iter, training, self.observations_, self.batch_size)
         self.choices_ |= {"validation_fraction": fraction, "max_iter": steps}
         schedule = Schedule(
             steps=steps.value,

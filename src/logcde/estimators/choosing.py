@@ -14,7 +14,9 @@ from logcde.streams.scales import AbstractUnits
 
 FEWEST_INTERVALS, MOST_INTERVALS = 8, 64
 MOST_COORDINATES = 128
-EPOCHS, FEWEST_STEPS, MOST_STEPS = 60, 100, 6000
+FEWEST_STEPS, MOST_STEPS = 100, 6000
+EPOCHS, MORE_EPOCHS, MANY = 60, 150, 50
+"""How often every series is seen; more often if they have at least so many observations each."""
 ENOUGH = 1000
 """Series from which on some are held out."""
 HELD_OUT = 0.15
@@ -105,12 +107,13 @@ def choose_embedding(
     return embedding, made
 
 
-def choose_steps(given: int | None, series: int, batch: int) -> Choice:
-    """So many epochs, within bounds."""
+def choose_steps(given: int | None, series: int, observations: float, batch: int) -> Choice:
+    """So many epochs of so many series with so many observations each, within bounds."""
     if given is not None:
         return Choice(given, GIVEN)
-    steps = min(max(EPOCHS * -(-series // batch), FEWEST_STEPS), MOST_STEPS)
-    return Choice(steps, f"{EPOCHS} epochs of {series} series, but {FEWEST_STEPS} to {MOST_STEPS} steps")
+    epochs = EPOCHS if observations < MANY else MORE_EPOCHS
+    steps = min(max(epochs * -(-series // batch), FEWEST_STEPS), MOST_STEPS)
+    return Choice(steps, f"{epochs} epochs of {series} series, but {FEWEST_STEPS} to {MOST_STEPS} steps")
 
 
 def choose_held_out(
