@@ -62,8 +62,7 @@ def train(
 ) -> tuple[CDE, Result]:
     """The last of the best models on the series that are held out, the last one if none are, and how it came about."""
     training = logsigs if schedule.held_out is None else logsigs[np.delete(np.arange(len(logsigs)), schedule.held_out)]
-    scaling = UnitIncrements().fit(jnp.asarray(training.values, jnp.float32), logsigs.basis)
-    assert isinstance(scaling, UnitIncrements)
+    scaling = _unit_steps(training)
     for_model, for_training = jax.random.split(jax.random.key(schedule.seed))
     result = fit(
         _built(build, logsigs.basis, outputs, reading, for_model),
@@ -83,6 +82,14 @@ def train(
     )
     assert isinstance(result.model, CDE)
     return dataclasses.replace(result.model, scaling=scaling, source=logsigs.source), result
+
+
+def _unit_steps(logsigs: LogSignatures) -> UnitIncrements:
+    """Unit increments of the path as a whole: with many letters, each moves less, and models start and learn alike."""
+    each = UnitIncrements().fit(jnp.asarray(logsigs.values, jnp.float32), logsigs.basis)
+    assert isinstance(each, UnitIncrements)
+    assert each.factors is not None
+    return UnitIncrements(tuple(factor / len(each.factors) ** 0.5 for factor in each.factors))
 
 
 def inputs_of(logsigs: LogSignatures, scaling: UnitIncrements, queries: Queries | None) -> Inputs:
