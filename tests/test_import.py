@@ -17,3 +17,16 @@ def test_any_part_may_be_imported_first(first):
 def test_what_is_not_there_is_said():
     with pytest.raises(AttributeError, match="module 'logcde' has no attribute 'LogSlice'"):
         _ = logcde.LogSlice
+
+
+def test_what_estimators_need_is_imported_by_them_only():
+    code = "import logcde, sys; logcde.Streams, logcde.fit; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_without_scikit_learn_it_is_said_what_to_install():
+    code = "import sys; sys.modules['sklearn'] = None; import logcde; logcde.estimators"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "logcde.estimators needs scikit-learn" in done.stderr
+    assert "pip install 'logcde[sklearn]'" in done.stderr

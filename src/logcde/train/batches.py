@@ -9,6 +9,7 @@ import dataclasses
 import functools
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Int, Int32
 
@@ -16,6 +17,8 @@ from logcde.train.examples import Examples
 
 MOST_ROWS = 2**18
 MOST_STEPS = 1024
+LITTLE = 2**22
+"""Bytes that data may be filled up to."""
 
 
 def bucket_edges(lengths: Int[np.ndarray, "series"], batch: int, most: int) -> tuple[int, ...]:
@@ -56,6 +59,23 @@ def _cropped(examples: Examples, edge: int) -> Examples:
     if examples.each:
         cropped = eqx.tree_at(lambda tree: tree.targets, cropped, examples.targets[:, :queries])
     return cropped
+
+
+def filled(examples: Examples) -> Examples:
+    """The same examples and some that no row of a batch names, so that data sets of like size share a program."""
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(examples)) // len(examples)
+    missing = rounded(len(examples), min(256, LITTLE // max(size, 1))) - len(examples)
+    return jax.tree.map(lambda leaf: np.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1)), examples)
+
+
+def rounded(count: int, least: int) -> int:
+    """A little more, one of few numbers: the least, or a multiple of a quarter of the power of two below.
+
+    >>> rounded(10, 64), rounded(151, 64), rounded(1000, 64)
+    (64, 160, 1024)
+    """
+    unit = 1 << max(count.bit_length() - 3, 0)
+    return max(least, -(-count // unit) * unit)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ from logcde.embedding import LogSignatures
 from logcde.errors import TrainingError
 from logcde.models import AbstractModel, Inputs
 from logcde.train import losses
-from logcde.train.batches import Plan, buckets_of
+from logcde.train.batches import Plan, buckets_of, filled
 from logcde.train.callbacks import AbstractCallback
 from logcde.train.checkpoint import Checkpoints
 from logcde.train.evaluation import Evaluator
@@ -118,7 +118,7 @@ def fit(
     run = Run(
         task=task,
         plan=plan,
-        buckets=place(mesh, parts),
+        buckets=place(mesh, tuple(map(filled, parts))),
         key=place(mesh, key),
         evaluator=evaluator,
         selector=(*metrics, loss)[0],

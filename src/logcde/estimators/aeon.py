@@ -1,0 +1,94 @@
+"""The classifier and the regressor as estimators of aeon, whose arrays are (series, channel, step).
+
+The only place that imports aeon: `pip install 'logcde[aeon]'`.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from aeon.classification.base import BaseClassifier  # pyright: ignore[reportMissingImports]
+from aeon.regression.base import BaseRegressor  # pyright: ignore[reportMissingImports]
+
+from logcde.estimators.architectures import AbstractArchitecture
+from logcde.estimators.classifier import LogCDEClassifier
+from logcde.estimators.regressor import LogCDERegressor
+from logcde.streams import Partition
+from logcde.streams.scales import AbstractUnits
+
+TAGS = {
+    "X_inner_type": ["np-list", "numpy3D"],
+    "capability:multivariate": True,
+    "capability:missing_values": True,
+    "capability:unequal_length": True,
+}
+
+
+class AbstractAdapter:
+    """The parameters of an estimator, as of `AbstractLogCDE`, and how it is given aeon's data."""
+
+    def __init__(
+        self,
+        *,
+        units: AbstractUnits | None = None,
+        partition: Partition | None = None,
+        depth: int | None = None,
+        counts: bool | None = None,
+        time: bool = True,
+        model: AbstractArchitecture | None = None,
+        max_iter: int | None = None,
+        learning_rate: float = 1e-2,
+        batch_size: int = 32,
+        validation_fraction: float | None = None,
+        patience: int | None = None,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.units = units
+        self.partition = partition
+        self.depth = depth
+        self.counts = counts
+        self.time = time
+        self.model = model
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.verbose = verbose
+        self.random_state = random_state
+        super().__init__()
+
+    @classmethod
+    def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
+        """What aeon's own checks are run with."""
+        return {"max_iter": 10}
+
+    def _fit(self, X: Any, y: np.ndarray) -> Any:
+        parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
+        self.estimator_ = self._kind(**parameters).fit(_steps_first(X), y)  # type: ignore[attr-defined]
+        return self
+
+    def _predict(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict(_steps_first(X))
+
+
+class LogCDEAeonClassifier(AbstractAdapter, BaseClassifier):
+    """`LogCDEClassifier` for aeon: many channels, missing values, unequal lengths. `estimator_` is what was fitted."""
+
+    _tags: ClassVar = TAGS
+    _kind = LogCDEClassifier
+
+    def _predict_proba(self, X: Any) -> np.ndarray:
+        return self.estimator_.predict_proba(_steps_first(X))
+
+
+class LogCDEAeonRegressor(AbstractAdapter, BaseRegressor):
+    """`LogCDERegressor` for aeon: many channels, missing values, unequal lengths. `estimator_` is what was fitted."""
+
+    _tags: ClassVar = TAGS
+    _kind = LogCDERegressor
+
+
+def _steps_first(collection: Any) -> Any:
+    """Arrays (step, channel) for each series."""
+    return np.swapaxes(collection, 1, 2) if isinstance(collection, np.ndarray) else [one.T for one in collection]

@@ -1,0 +1,54 @@
+"""Fitted estimators as directories, in the format of saved models: JSON and safetensors, nothing that is ever run."""
+
+import os
+from typing import Any, TypeVar
+
+import equinox as eqx
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from logcde import artefact
+from logcde.errors import ArtefactError
+from logcde.models import CDE
+
+Kind = TypeVar("Kind", bound=BaseEstimator)
+LABELS = ("classes_", "feature_names_in_")
+"""Arrays that may hold text."""
+
+
+class Fitted(eqx.Module):
+    """What there is to know of a fitted estimator: its class, parameters, model, and all else that it learnt."""
+
+    estimator: str
+    parameters: dict[str, Any]
+    model: CDE
+    learnt: dict[str, Any]
+
+
+def save(estimator: BaseEstimator, path: str | os.PathLike, overwrite: bool) -> None:
+    """Write it. A generator of random numbers as `random_state` is left out."""
+    parameters = estimator.get_params(deep=False)
+    if isinstance(parameters["random_state"], np.random.RandomState):
+        parameters["random_state"] = None
+    learnt = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name != "model_"}
+    for name in LABELS:
+        if name in learnt:
+            learnt[name] = {"dtype": learnt[name].dtype.str, "items": learnt[name].tolist()}
+    kind, model = type(estimator).__name__, vars(estimator)["model_"]
+    summary = {"estimator": kind, "choices": {name: repr(choice) for name, choice in learnt["choices_"].items()}}
+    artefact.save(Fitted(kind, parameters, model, learnt), path, summary=summary, overwrite=overwrite)
+
+
+def load(cls: type[Kind], path: str | os.PathLike) -> Kind:
+    """Read it."""
+    found = artefact.load(path)
+    if not isinstance(found, Fitted) or found.estimator != cls.__name__:
+        what = found.estimator if isinstance(found, Fitted) else type(found).__name__
+        raise ArtefactError(f"{path} holds a {what} and not a {cls.__name__}. Load it as what it is.")
+    estimator = cls(**found.parameters)
+    for name, value in found.learnt.items():
+        if name in LABELS:
+            value = np.array(value["items"], value["dtype"])
+        setattr(estimator, name, value)
+    estimator.model_ = found.model  # type: ignore[attr-defined]
+    return estimator

@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+from tests.estimators.series import QUICK, labels, values
+
+pytest.importorskip("aeon")
+pytestmark = pytest.mark.filterwarnings("default")  # those of aeon itself and of what it imports
+
+
+def test_aeons_own_checks():
+    from aeon.testing.estimator_checking import check_estimator
+
+    from logcde.estimators.aeon import LogCDEAeonClassifier, LogCDEAeonRegressor
+
+    for kind in (LogCDEAeonClassifier, LogCDEAeonRegressor):
+        check_estimator(kind, raise_exceptions=True)
+
+
+def test_the_same_predictions_as_without_aeon():
+    from logcde.estimators import LogCDEClassifier
+    from logcde.estimators.aeon import LogCDEAeonClassifier
+
+    array = values(missing=0.3)
+    here = LogCDEClassifier(**QUICK).fit(array, labels()).predict_proba(array)
+    there = LogCDEAeonClassifier(**QUICK).fit(np.swapaxes(array, 1, 2), labels())
+    np.testing.assert_array_equal(there.predict_proba(np.swapaxes(array, 1, 2)), here)
+    np.testing.assert_array_equal(there.predict_proba([one.T for one in array]), here)

@@ -1,0 +1,10 @@
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegressor
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([LogCDEClassifier(), LogCDERegressor(), LogCDEForecaster()])
+def test_conventions_of_scikit_learn(estimator, check):
+    check(estimator)

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+from tests.estimators.series import QUICK, labels, streams, values
+
+import logcde as lc
+from logcde.estimators import LogCDEClassifier, LogCDERegressor, Slice
+from logcde.estimators.choosing import (
+    choose_embedding,
+    choose_held_out,
+    choose_partition,
+    choose_steps,
+    neat,
+    usual_gap,
+)
+
+
+def test_choices_are_shown_with_their_reasons():
+    classifier = LogCDEClassifier(**QUICK).fit(values(missing=0.3), labels())
+    assert str(classifier.choices_["counts"]) == "True (channels are observed at different times)"
+    assert str(classifier.choices_["max_iter"]) == "20 (as given)"
+    assert classifier.partition_ == lc.Partition.every(1.0)
+    assert classifier.embedding_.depth == 1
+    assert classifier.n_iter_ == 20 == classifier.history_[-1].step
+
+
+def test_every_choice_can_be_made():
+    given = {
+        "units": lc.Standard(),
+        "partition": lc.Partition.every_events(2),
+        "depth": 3,
+        "counts": True,
+        "time": False,
+        "model": Slice(hidden=8, block=2),
+        "max_iter": 7,
+        "batch_size": 8,
+        "validation_fraction": 0.25,
+        "patience": None,
+    }
+    regressor = LogCDERegressor(**given, random_state=0).fit(streams(), values()[:, -1, 0])
+    assert regressor.embedding_.basis(streams().schema).labels[:4] == ("a", "b", "#a", "#b")
+    assert (regressor.embedding_.depth, regressor.partition_) == (3, lc.Partition.every_events(2))
+    assert regressor.model_.dynamics.hidden == 8
+    assert regressor.n_iter_ == 7
+    assert regressor.history_[-1].validation["mse"] is not None
+    assert all(choice.why == "as given" for choice in regressor.choices_.values())
+
+
+@pytest.mark.parametrize("length", [8, 64, 65, 896])
+def test_cuts_fall_on_the_stamps_of_a_grid(length):
+    """Stamps i / n are no multiples of a float, but the intervals must hold equally many of them."""
+    grid = lc.Streams.from_dense(np.ones((1, length, 1)), times=np.arange(length) / length, horizon=1.0)
+    partition = choose_partition(None, grid, usual_gap(grid)).value
+    cuts = partition.cuts(grid).points
+    assert len(cuts) <= 65
+    assert len(set(np.histogram(grid.times, cuts)[0][:-1].tolist())) <= 1
+
+
+def test_short_series_have_as_many_intervals():
+    for length in (1, 3, 7):
+        short = lc.Streams.from_dense(np.ones((1, length, 1)), horizon=float(length))
+        cuts = choose_partition(None, short, usual_gap(short)).value.cuts(short).points
+        assert len(cuts) == 9
+        assert np.histogram(short.times, cuts)[0].max() == 1
+
+
+@pytest.mark.parametrize(("steps", "channels", "depth"), [(200, 3, 2), (200, 20, 1), (60, 3, 1)])
+def test_depth_two_where_it_tells_an_order_and_is_small(steps, channels, depth):
+    many = lc.Streams.from_dense(np.random.default_rng(0).normal(size=(4, steps, channels)), horizon=float(steps))
+    partition = choose_partition(None, many, 1.0).value
+    embedding, made = choose_embedding(None, None, True, None, many, partition)
+    assert embedding.depth == made["depth"].value == depth
+
+
+def test_numbers_are_neat_only_if_they_are_so_but_for_rounding():
+    assert neat(np.nextafter(1 / 896, 1)) == 1 / 896
+    assert neat(np.pi) == np.pi
+
+
+def test_training_is_longer_for_more_series():
+    assert [choose_steps(None, n, 10.0, 32).value for n in (10, 100, 1000, 10**6)] == [100, 240, 1920, 6000]
+    assert choose_steps(None, 100, 100.0, 32).value == 600
+
+
+def test_every_class_stays_in_training():
+    classes = np.repeat(np.arange(4), [100, 95, 7, 1])
+    held_out, _ = choose_held_out(0.15, classes, np.random.default_rng(0))
+    assert np.bincount(classes[held_out], minlength=4).tolist() == [15, 14, 1, 0]
+    few, choice = choose_held_out(None, classes[:100], np.random.default_rng(0))
+    assert few is None
+    assert choice.value == 0.0
