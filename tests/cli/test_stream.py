@@ -16,6 +16,7 @@ import pytest
 from tests.cli.tables import run
 
 import logcde as lc
+from logcde.cli import filtering
 from logcde.cli.reading import stopping
 from logcde.embedding import Source
 from logcde.streams import DatetimeClock, NumericClock
@@ -261,6 +262,10 @@ def test_states_that_do_not_fit_are_refused(folder, stream, tmp_path):
     state = tmp_path / "state.json"
     assert stream(folder, [GOOD], "--state", state)[0] == 0
     assert "belongs to another model" in stream(a_model(hidden=2), [GOOD], "--state", state)[0]
+    document = json.loads(state.read_text())
+    document["progress"]["series"][0].pop()
+    state.write_text(json.dumps(document))
+    assert "The state of the series cannot be read" in stream(folder, [GOOD], "--state", state)[0]
     state.write_text("{}")
     assert "cannot be read as the state of a stream" in stream(folder, [GOOD], "--state", state)[0]
     assert "--replay needs a file" in stream(folder, [GOOD], "--replay")[0]
@@ -327,6 +332,22 @@ def test_it_ends_quietly_when_nobody_reads_any_more(folder, stream, tmp_path):
         assert process.wait() == 0
         assert process.stderr.read() == b""
     assert out + stream(folder, b"".join(lines[4:]), *options)[1] == stream(folder, b"".join(lines))[1]
+
+
+def test_what_was_read_is_taken_even_if_nobody_reads_any_more(folder, stream, tmp_path, monkeypatch):
+    monkeypatch.setattr(filtering, "LATENCY", -1.0)  # every answer is written by itself
+    lines, state = written(history(8)).splitlines(keepends=True), tmp_path / "state.json"
+    file, (read, write) = tmp_path / "first.jsonl", os.pipe()
+    file.write_bytes(b"".join(lines[:5]))
+    os.close(read)
+    with file.open("rb") as source, os.fdopen(write, "wb") as target:
+        monkeypatch.setattr(sys, "stdin", source)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", target)
+            assert run("stream", folder, "--state", state) == 0
+    progress = json.loads(state.read_text())["progress"]
+    assert (progress["lines"], progress["predictions"], progress["unsent"].count("\n")) == (5, 0, 5)
+    assert stream(folder, b"".join(lines[5:]), "--state", state)[1] == stream(folder, b"".join(lines))[1]
 
 
 def test_signals_have_their_meaning_back_afterwards():

@@ -27,22 +27,22 @@ class Filter:
         session.restore(self._done.series)
         self._unsent = self._done.unsent.encode()
         self._answers: list[Answer] = []
+        self._closed = False
         self._taken = self._refused = self._sent = 0
         self._saved, self._when = self._done.lines, time.monotonic()
         if file is not None:
             self._save()  # A file that cannot be written is found before anything is read.
 
     def run(self, source: int, target: int, *, replay: bool, quiet: bool) -> int:
-        """Until the input ends, the output is closed or somebody asks to stop. Returns the exit code."""
-        closed = False
+        """Until the input ends, the output is closed or somebody asks to stop. Returns the exit code.
+
+        In any case, lines that have been read are taken.
+        """
         with stopping() as stop:
-            try:
-                self._follow(source, target, stop, self._done.lines if replay else 0)
-            except BrokenPipeError:
-                closed = True
+            self._follow(source, target, stop, self._done.lines if replay else 0)
             if self._file is not None:
                 self._save()
-        if self._refused or not (quiet or closed):
+        if self._refused or not (quiet or self._closed):
             sys.stderr.write(self._summary())
         if stop.number is not None:
             return 128 + stop.number
@@ -52,7 +52,8 @@ class Filter:
         number = 0
         self._send(target)
         sent = time.monotonic()
-        for lines in whole_lines(source, stop, None if self._file is None else self._seconds):
+        patience = None if self._file is None else min(self._seconds, 1.0)
+        for lines in whole_lines(source, stop, patience):
             for text in lines:
                 number += 1
                 if number <= known:
@@ -66,6 +67,8 @@ class Filter:
                     sent = time.monotonic()
             self._send(target)
             sent = time.monotonic()
+            if self._closed:
+                return
             if self._file is not None and self._done.lines > self._saved and sent - self._when > self._seconds:
                 self._save()
 
@@ -81,29 +84,24 @@ class Filter:
             sys.stderr.write(f"logcde: line {number:,}: {error}\n")
 
     def _send(self, target: int) -> None:
-        """Write all answers. If nobody reads them any more, remember those that were not written to their end."""
+        """Write all answers. If nobody reads them any more, keep those that were not written to their end."""
         self._gather()
-        left = self._unsent
-        while left:
-            try:
-                written = os.write(target, left)
-            except BrokenPipeError:
-                whole = self._unsent[: len(self._unsent) - len(left)].rfind(b"\n") + 1
-                self._count(whole)
-                raise
-            left = left[written:]
-        self._count(len(self._unsent))
+        written = 0
+        try:
+            while written < len(self._unsent) and not self._closed:
+                written += os.write(target, self._unsent[written:])
+        except BrokenPipeError:
+            self._closed = True
+        whole = self._unsent.rfind(b"\n", 0, written) + 1
+        lines = self._unsent.count(b"\n", 0, whole)
+        self._done.predictions += lines
+        self._sent += lines
+        self._unsent = self._unsent[whole:]
 
     def _gather(self) -> None:
         if self._answers:
             self._unsent += encode_lines(self._answers)
             self._answers.clear()
-
-    def _count(self, size: int) -> None:
-        lines = self._unsent.count(b"\n", 0, size)
-        self._done.predictions += lines
-        self._sent += lines
-        self._unsent = self._unsent[size:]
 
     def _save(self) -> None:
         assert self._file is not None

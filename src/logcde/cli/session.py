@@ -78,20 +78,20 @@ class Session:
 
     def state(self) -> list[Any]:
         """Everything there is to know of all series, in lists, numbers and mappings that JSON can hold."""
-        own = isinstance(self._clock, DatetimeClock) and self._clock.origin is None
-        return [
-            [name, one.static, ticks_of(one.clock) if own else None, one.predictor.state()]  # type: ignore[arg-type]
-            for name, one in self._series.items()
-        ]
+        return [[name, one.static, ticks_of(one.clock), one.predictor.state()] for name, one in self._series.items()]
 
     def restore(self, state: list[Any]) -> None:
         """Go on from what `state` returned."""
-        series: dict[Id, Series] = {}
-        for name, static, ticks, predictor in state:
-            own = isinstance(self._clock, DatetimeClock) and ticks is not None
-            clock = from_ticks(ticks, self._clock) if own else self._clock  # type: ignore[arg-type]
-            series[name] = Series(Predictor.serving(self._service, static).restore(predictor), clock, static)
-        self._series = series
+        try:
+            self._series = {name: self._restored(*rest) for name, *rest in state}
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"The state of the series cannot be read: {error}") from error
+
+    def _restored(self, static: list[float] | None, ticks: int | None, state: dict[str, Any]) -> Series:
+        clock = self._clock
+        if isinstance(clock, DatetimeClock) and ticks is not None:
+            clock = from_ticks(ticks, clock)
+        return Series(Predictor.serving(self._service, static).restore(state), clock, static)
 
     def _observe(self, line: Line, values: dict[str, float | None]) -> list[Answer]:
         name, stamp, row = line.series, line.time, self._row(values)
@@ -148,7 +148,7 @@ class Session:
 
     def _time(self, stamp: Stamp, series: Series) -> float:
         time = time_of(stamp, series.clock)
-        if time - max(series.predictor.last, 0.0) > self._far:
+        if time > self._far and time - max(series.predictor.last, 0.0) > self._far:
             raise StreamError(
                 f"More than {MOST_INTERVALS:,} intervals of the model would end before the stamp {stamp}. See whether "
                 "it is in the units of time that the model was trained in."

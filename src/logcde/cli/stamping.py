@@ -49,10 +49,10 @@ def from_ticks(ticks: int, clock: DatetimeClock) -> DatetimeClock:
     return dataclasses.replace(clock, origin=np.datetime64(ticks, clock.resolution))  # type: ignore[call-overload]
 
 
-def ticks_of(clock: DatetimeClock) -> int:
-    """The origin of a clock as a number that JSON can hold."""
-    assert clock.origin is not None
-    return int(clock.origin.astype(np.int64))
+def ticks_of(clock: Clock) -> int | None:
+    """The origin of a clock, if it has one, as a number that JSON can hold."""
+    dated = isinstance(clock, DatetimeClock) and clock.origin is not None
+    return int(clock.origin.astype(np.int64)) if dated else None  # type: ignore[union-attr]
 
 
 def _moment(text: str, clock: DatetimeClock) -> Stamps:

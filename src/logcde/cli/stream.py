@@ -48,7 +48,7 @@ class Stream:
     state_every: int | None = None
     """Write the state after so many lines as well; with 1, what a kill can make happen twice is one line."""
     state_seconds: float = 10.0
-    """Write the state at least that often, if there is something new."""
+    """Write the state after about so much time as well, if there is something new."""
     replay: bool = False
     """The input begins again with its first line: skip the lines that the state knows."""
     quiet: bool = False
