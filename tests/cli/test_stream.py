@@ -261,7 +261,7 @@ def test_overflow_is_null_and_survives(folder, stream, tmp_path):
 def test_states_that_do_not_fit_are_refused(folder, stream, tmp_path):
     state = tmp_path / "state.json"
     assert stream(folder, [GOOD], "--state", state)[0] == 0
-    assert "belongs to another model" in stream(a_model(hidden=2), [GOOD], "--state", state)[0]
+    assert "belongs to another model" in stream(a_model(rule=lc.Partition.every(1.0)), [GOOD], "--state", state)[0]
     document = json.loads(state.read_text())
     document["progress"]["series"][0].pop()
     state.write_text(json.dumps(document))

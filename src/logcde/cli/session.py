@@ -54,6 +54,8 @@ class Session:
         self._blank = np.full(len(schema.channels), np.nan)
         self._static = model.initial.weight.shape[1] - model.initial.look.size(len(schema.channels))
         self._far = MOST_INTERVALS * rule.length(schema.clock) if isinstance(rule, Every) else np.inf
+        # Where all series begin the same, the model need be asked only once where that is.
+        self._fresh = None if self._static else Predictor.serving(self._service)
         self._series: dict[Id, Series] = {}
 
     def __len__(self) -> int:
@@ -91,7 +93,7 @@ class Session:
         clock = self._clock
         if isinstance(clock, DatetimeClock) and ticks is not None:
             clock = from_ticks(ticks, clock)
-        return Series(Predictor.serving(self._service, static).restore(state), clock, static)
+        return Series(self._new(static).restore(state), clock, static)
 
     def _observe(self, line: Line, values: dict[str, float | None]) -> list[Answer]:
         name, stamp, row = line.series, line.time, self._row(values)
@@ -132,7 +134,10 @@ class Session:
             clock = since(line.origin or str(stamp), clock)
         elif line.origin is not None:
             raise StreamError("All series of this model count time from the same origin. Leave it out.")
-        return Series(Predictor.serving(self._service, static), clock, static)
+        return Series(self._new(static), clock, static)
+
+    def _new(self, static: list[float] | None) -> Predictor:
+        return Predictor.serving(self._service, static) if self._fresh is None else self._fresh.copy()
 
     def _row(self, values: dict[str, float | None]) -> np.ndarray:
         row, nothing = self._blank.copy(), True

@@ -2,14 +2,14 @@
 
 import dataclasses
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 
 import numpy as np
 
 from logcde.cli.lines import Stamp
 from logcde.errors import StreamError
 from logcde.streams.clock import Clock, DatetimeClock, Stamps, unit_name
-from logcde.streams.stamps import on_grid, read_stamps
+from logcde.streams.stamps import on_grid
 
 # Python's own datetimes end at microseconds.
 FINER = re.compile(r"^(.*\.\d{6})(\d{1,3})(\D.*)?$")
@@ -59,7 +59,8 @@ def _moment(text: str, clock: DatetimeClock) -> Stamps:
     finer = FINER.match(text) if len(text) > len("2024-03-01T12:30:00.123456") else None
     try:
         moment = datetime.fromisoformat(text if finer is None else f"{finer[1]}{finer[3] or ''}")
-        stamps = read_stamps([moment])
+        zone = None if moment.tzinfo is None else "UTC"
+        moment = moment if zone is None else moment.astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError) as error:
         raise StreamError(
             f"The stamp {text!r} is not a datetime in ISO 8601, such as 2024-03-01T12:30:00. ({error})"
@@ -67,6 +68,7 @@ def _moment(text: str, clock: DatetimeClock) -> Stamps:
     fine = finer is not None or clock.resolution == "ns"
     if fine and moment.year not in NANOSECOND_YEARS:
         raise StreamError(f"The stamp {text!r} is too far away to be counted in nanoseconds.")
-    if finer is None:
-        return stamps
-    return Stamps(stamps.array.astype("datetime64[ns]") + int(finer[2].ljust(3, "0")), stamps.zone)
+    array = np.array([moment], "datetime64[us]")
+    if finer is not None:
+        array = array.astype("datetime64[ns]") + int(finer[2].ljust(3, "0"))
+    return Stamps(array, zone)
