@@ -1,42 +1,34 @@
 """The command line: `python -m logcde.bench --jobs B1 D --rounds 9 --out benchmarks`."""
 
-import argparse
 import importlib.util
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import tyro
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from logcde.bench import plot, report
 from logcde.bench.jobs import JOBS
+from logcde.bench.options import Options
 from logcde.bench.peers import PEERS
 from logcde.bench.results import JobRecord, Results
 from logcde.bench.run import run_jobs
 from logcde.bench.timing import Clock
 
 
-def parser() -> argparse.ArgumentParser:
-    """The options."""
-    default = Clock()
-    options = argparse.ArgumentParser(prog="python -m logcde.bench", description="Speed, side by side with peers.")
-    listed = "; ".join(f"{name}: {job.title}" for name, job in JOBS.items())
-    options.add_argument("--jobs", nargs="+", choices=list(JOBS), default=list(JOBS), metavar="JOB", help=listed)
-    options.add_argument("--rounds", type=int, default=default.rounds, help="rounds of each case (%(default)s)")
-    options.add_argument(
-        "--patience", type=float, default=default.patience, help="seconds for one contender of a case (%(default)s)"
-    )
-    options.add_argument("--seed", type=int, default=0, help="of the generated data (%(default)s)")
-    options.add_argument("--out", type=Path, default=Path("benchmarks"), help="folder of the results (%(default)s)")
-    options.add_argument("--resume", action="store_true", help="keep the jobs that results.json has already")
-    return options
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the options and measure."""
+    description = "Speed, side by side with peers."
+    return measure(tyro.cli(Options, prog="python -m logcde.bench", description=description, args=arguments))
+
+
+def measure(options: Options) -> int:
     """Measure, print tables, write results.json and scaling.png."""
-    options = parser().parse_args(arguments)
+    # XLA and oneDNN report their own affairs on stderr, through the progress bar.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     # Output that goes to a file has no width of its own; the tables need some.
     console = Console(width=None if sys.stdout.isatty() else 150)
     path = options.out / "results.json"
@@ -88,6 +80,4 @@ def _conclude(console: Console, results: Results, out: Path) -> int:
 
 
 if __name__ == "__main__":
-    # XLA and oneDNN report their own affairs on stderr, through the progress bar.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     sys.exit(main())

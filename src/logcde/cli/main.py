@@ -6,13 +6,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal, NoReturn, TypeAlias
+from typing import Annotated, Any, Literal, NoReturn, Union
 
 import tyro
 
+from logcde.cli.bench import Bench
 from logcde.cli.datasets import Datasets
 from logcde.cli.describe import Describe
 from logcde.cli.embed import Embed
+from logcde.cli.stream import Stream
 from logcde.errors import ExperimentError, LogcdeError
 
 
@@ -81,18 +83,23 @@ PAPER = """@article{walker2026faithful,
 }
 """
 
-Command: TypeAlias = (
-    Annotated[Describe, tyro.conf.subcommand("describe")]
-    | Annotated[Embed, tyro.conf.subcommand("embed")]
-    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
-    | Annotated[Datasets, tyro.conf.subcommand("datasets")]
-    | Annotated[Cite, tyro.conf.subcommand("cite")]
-)
+COMMANDS: dict[str, type] = {
+    "describe": Describe,
+    "embed": Embed,
+    "stream": Stream,
+    "reproduce": Reproduce,
+    "datasets": Datasets,
+    "bench": Bench,
+    "cite": Cite,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. An error that a person can act on is a sentence, not a trace."""
-    command = tyro.cli(Command, prog="logcde", description=DESCRIPTION, args=arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    command = tyro.cli(
+        _choice(brief=not given or given[0] in ("-h", "--help")), prog="logcde", description=DESCRIPTION, args=given
+    )
     # Being asked to end is the same as Ctrl-C, which also works where a shell has it ignored for what runs behind it.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
@@ -101,6 +108,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except LogcdeError as error:
         sys.exit(f"logcde: {error}")
     sys.exit(code)
+
+
+def _choice(brief: bool) -> Any:
+    """All commands, as tyro takes them. The list of them has a line for each, which is the first of its own help."""
+    subcommands = (
+        Annotated[
+            command, tyro.conf.subcommand(name, description=_first_line(command.__doc__ or "") if brief else None)
+        ]
+        for name, command in COMMANDS.items()
+    )
+    return Union[tuple(subcommands)]  # noqa: UP007
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n")[0]
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:

@@ -161,8 +161,9 @@ class WhereTold(AbstractBoundaries):
         return np.empty(0)
 
     def close(self, time: float) -> None:
-        """An edge."""
-        self.edge = self.quiet = self.told = time
+        """An edge. Until it is passed every event needs attention: none may come before it any more."""
+        self.edge = self.told = time
+        self.quiet = 0.0
 
 
 def boundaries_of(partition: Partition | None, clock: Clock) -> AbstractBoundaries:

@@ -5,6 +5,7 @@ The same two steps as offline, an interval's log-signature and the flow that it 
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,19 @@ class Predictor:
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """The prediction if the series ended at this time, by default at the latest that is known. Changes nothing."""
         return self._service.model.predict(*self.ahead(at))
+
+    def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
+        """The ends of intervals that would be over at this time, and the prediction at each. Changes nothing."""
+        if self._late is not None:
+            raise ModelError("Events may still come late, so that no interval has ended for good. Leave out reorder=.")
+        time = until if type(until) is float else self._service.time(until)
+        if not self._boundaries.passed(time):
+            return
+        ahead = self.copy()
+        while ahead._boundaries.passed(time):
+            edge = ahead._boundaries.edge
+            yield edge, ahead.predict(edge)
+            ahead._kept = ahead._service.model.advance(ahead._kept, ahead._prefix.end())
 
     def ahead(self, at: object) -> tuple[Kept, Steps]:
         """What is kept and the log-signature of the open interval, if time had come to `at`."""

@@ -70,14 +70,19 @@ class Prefix:
     def pass_to(self, time: float) -> Iterator[Float64[np.ndarray, "interval lie"]]:
         """End all intervals that are over at this time; yields their log-signatures, some at a time."""
         while self.boundaries.passed(time):
-            step = self.online.close(self.boundaries.edge)
-            self.boundaries.move()
-            yield step[None]
-            waiting, self.waiting = self.waiting, []
-            for event in waiting:
-                self._place(event)
-            if not waiting:
+            waited = bool(self.waiting)
+            yield self.end()
+            if not waited:
                 yield from self._empty(time)
+
+    def end(self) -> Float64[np.ndarray, "interval lie"]:
+        """End the open interval at the edge; returns its log-signature."""
+        step = self.online.close(self.boundaries.edge)
+        self.boundaries.move()
+        waiting, self.waiting = self.waiting, []
+        for event in waiting:
+            self._place(event)
+        return step[None]
 
     def place(self, moment: Moment) -> None:
         """Take what was checked, all intervals before which have ended."""

@@ -1,0 +1,34 @@
+"""`logcde stream` in this process."""
+
+import sys
+
+import pytest
+from tests.cli.streaming import a_model, written
+from tests.cli.tables import run
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A saved model."""
+    path = tmp_path_factory.mktemp("saved") / "model"
+    a_model().save(path)
+    return path
+
+
+@pytest.fixture
+def stream(tmp_path, monkeypatch, capfdbinary):
+    """Run the command on these lines; returns its exit code, its output and its complaints."""
+
+    def run_on(model, lines, *options):
+        file = tmp_path / "lines.jsonl"
+        file.write_bytes(lines if isinstance(lines, bytes) else written(lines))
+        if not hasattr(model, "exists"):
+            saved, model = model, tmp_path / "own"
+            saved.save(model, overwrite=True)
+        with file.open("rb") as source:
+            monkeypatch.setattr(sys, "stdin", source)
+            code = run("stream", model, *options)
+        out, complaints = capfdbinary.readouterr()
+        return code, out, complaints.decode()
+
+    return run_on
