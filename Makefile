@@ -30,7 +30,8 @@ lint: $(VENV)/.ready
 
 test: lint
 	@# All tests of a file in one process: most of the time is compiling, and what is compiled stays in its process.
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	@# In the order of folders: many small files come last, so that no process ends long before the other.
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 format: $(VENV)/.ready
 	$(BIN)/ruff format
