@@ -1,5 +1,6 @@
 """What a configuration says about a model and its training, and how that becomes the model and its training."""
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias
 
@@ -122,6 +123,17 @@ class HeldModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="gr
 Model: TypeAlias = SliceModel | ControlModel | HeldModel
 
 
+# One object for equal settings, so that models of one shape share a compiled program.
+@functools.cache
+def _constant(rate: float) -> optax.GradientTransformation:
+    return optax.adam(rate)
+
+
+@functools.cache
+def _cosine(rate: float, warmup: int, steps: int) -> optax.GradientTransformation:
+    return optax.adam(optax.warmup_cosine_decay_schedule(0.0, rate, warmup, steps))
+
+
 class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a model is trained. One bucket means that batches are drawn from all series alike, as the paper does."""
 
@@ -136,9 +148,9 @@ class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def optimiser(self, series: int) -> optax.GradientTransformation:
         """Adam with a rate that stays, or that falls to zero after rising for the fraction `warmup` of all steps."""
         if self.schedule == "constant":
-            return optax.adam(self.rate)
+            return _constant(self.rate)
         steps = self.epochs * -(-series // self.batch)
-        return optax.adam(optax.warmup_cosine_decay_schedule(0.0, self.rate, round(self.warmup * steps), steps))
+        return _cosine(self.rate, round(self.warmup * steps), steps)
 
     def __call__(
         self,
