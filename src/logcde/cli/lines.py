@@ -1,13 +1,12 @@
 """The lines that `logcde stream` reads and writes, and what is said about a line that is none of these."""
 
-import difflib
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn, TypeAlias
 
 import msgspec
 
 from logcde.errors import StreamError
-from logcde.streams.schema import listed
+from logcde.streams.schema import listed, nearest
 
 Stamp: TypeAlias = float | str
 """A number, or a datetime in ISO 8601."""
@@ -70,8 +69,7 @@ def meant(name: str, names: Sequence[str]) -> str:
     >>> meant("pulze", ["pulse", "temp"])
     "Did you mean 'pulse'? There are 'pulse', 'temp'."
     """
-    near = difflib.get_close_matches(name, names, 1)
-    return (f"Did you mean {near[0]!r}? " if near else "") + f"There are {listed(names)}."
+    return f"{nearest(name, names)}There are {listed(names)}."
 
 
 def _refuse(text: bytes, error: Exception) -> NoReturn:

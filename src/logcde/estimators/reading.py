@@ -47,13 +47,7 @@ class Long:
             self.time,
             self.channel,
             self.value,
-            self.horizon,
-            channels=self.channels if schema is None else None,
-            schema=schema,
-            unit=self.unit if schema is None else None,
-            origin=_origin(self, frame, schema),
-            sort=self.sort,
-            duplicates=self.duplicates,
+            **_options(self, frame, schema),
         )
 
 
@@ -80,13 +74,7 @@ class Wide:
             frame,
             self.series,
             self.time,
-            self.channels if schema is None else None,
-            self.horizon,
-            schema=schema,
-            unit=self.unit if schema is None else None,
-            origin=_origin(self, frame, schema),
-            sort=self.sort,
-            duplicates=self.duplicates,
+            **_options(self, frame, schema),
         )
 
 
@@ -103,6 +91,19 @@ def beside_table(table: Table, streams: Streams) -> Table:
     if streams.origins is not None:
         origin = dict(zip(streams.ids.tolist(), streams.origins, strict=True))
     return dataclasses.replace(table, channels=None, origin=origin, unit=clock.unit)
+
+
+def _options(table: Table, frame: Any, schema: Schema | None) -> dict[str, Any]:
+    """What both kinds of tables are read with; a schema says the channels and the unit by itself."""
+    return {
+        "channels": table.channels if schema is None else None,
+        "horizon": table.horizon,
+        "schema": schema,
+        "unit": table.unit if schema is None else None,
+        "origin": _origin(table, frame, schema),
+        "sort": table.sort,
+        "duplicates": table.duplicates,
+    }
 
 
 def _origin(table: Table, frame: Any, schema: Schema | None) -> Origin:

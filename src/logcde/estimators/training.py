@@ -94,9 +94,8 @@ def _unit_steps(logsigs: LogSignatures) -> UnitIncrements:
 
 def inputs_of(logsigs: LogSignatures, scaling: UnitIncrements, queries: Queries | None) -> Inputs:
     """What a model without scaling sees."""
-    factors = np.array(scaling.factors)
-    scale = np.array([factors[list(word)].prod() for word in logsigs.basis.words])
-    inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, logsigs.values * scale))
+    scaled = logsigs.values * scaling.scale(logsigs.basis)
+    inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, scaled))
     if queries is None:
         return inputs
     ends, count = (jnp.asarray(part, jnp.int32) for part in (queries.ends, queries.count))

@@ -60,9 +60,14 @@ class UnitIncrements(AbstractScaling):
         return type(self)(tuple((1 / np.where(size > 0, size, 1.0)).tolist()))
 
     def __call__(self, steps: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
-        """Every coordinate times the factors of the letters in its word."""
-        if self.factors is None:
-            return steps
-        factors = np.array(self.factors)
-        scale = np.array([factors[list(word)].prod() for word in basis.words])
-        return steps * jnp.asarray(scale, steps.dtype)
+        """Every coordinate times its scale."""
+        return steps if self.factors is None else steps * jnp.asarray(self.scale(basis), steps.dtype)
+
+    def scale(self, basis: Basis) -> Float[np.ndarray, "lie"]:
+        """Of every coordinate: the factors of the letters in its word, multiplied.
+
+        >>> UnitIncrements((0.5, 0.2)).scale(Basis(("a", "b"), 2)).tolist()
+        [0.5, 0.2, 0.1]
+        """
+        factors = np.ones(basis.width) if self.factors is None else np.array(self.factors)
+        return np.array([factors[list(word)].prod() for word in basis.words])

@@ -131,13 +131,21 @@ def listed(names: Sequence[object], most: int = 10) -> str:
     return text if len(names) <= most else f"{text} and {len(names) - most} more"
 
 
+def nearest(name: str, names: Sequence[str]) -> str:
+    """Which of the names may have been meant, as a question; nothing if none is near.
+
+    >>> nearest("Tme", ("id", "time")), nearest("weight", ("id", "time"))
+    ("Did you mean 'time'? ", '')
+    """
+    lowered = {known.lower(): known for known in reversed(names)}
+    near = difflib.get_close_matches(name.lower(), lowered, 1)
+    return f"Did you mean {lowered[near[0]]!r}? " if near else ""
+
+
 def missing(column: str, columns: Sequence[str]) -> str:
     """That a column is not there, and which one may have been meant.
 
     >>> missing("tme", ("id", "time"))
     "There is no column 'tme'. Did you mean 'time'? The columns are 'id', 'time'."
     """
-    lowered = {name.lower(): name for name in reversed(columns)}
-    near = difflib.get_close_matches(column.lower(), lowered, 1)
-    meant = f" Did you mean {lowered[near[0]]!r}?" if near else ""
-    return f"There is no column {column!r}.{meant} The columns are {listed(columns)}."
+    return f"There is no column {column!r}. {nearest(column, columns)}The columns are {listed(columns)}."
