@@ -62,7 +62,7 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)  # the check below is in double precision, as the embedding is
 
     streams = generate(options.series)
-    say(streams.describe(), "\n")
+    say(streams.describe(), "\n", soft_wrap=True)
 
     embedding, partition = lc.Embedding(depth=2), lc.Partition.uniform(24)
     with console.status("Embedding; the very first time, kernels are compiled"):
