@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import msgspec
-import optax
 
 from logcde.experiments.abstract import Tell
-from logcde.experiments.recipes import Telling, keys_of
+from logcde.experiments.recipes import Telling, constant_adam, keys_of
 from logcde.experiments.uea_models import Given, UeaModel
 from logcde.train import Checkpoints, Steps, fit, losses, score
 
@@ -57,7 +56,7 @@ def classify(given: Given, model: UeaModel, training: Schedule, seed: int, tell:
         loss=losses.cross_entropy,
         metrics=(losses.accuracy,),
         validation=validation,
-        optimiser=optax.adam(training.rate),
+        optimiser=constant_adam(training.rate),
         clip=None,
         penalty=training.penalty,
         batch=training.batch,

@@ -123,9 +123,9 @@ class HeldModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="gr
 Model: TypeAlias = SliceModel | ControlModel | HeldModel
 
 
-# One object for equal settings, so that models of one shape share a compiled program.
 @functools.cache
-def _constant(rate: float) -> optax.GradientTransformation:
+def constant_adam(rate: float) -> optax.GradientTransformation:
+    """One object for equal settings, so that models of one shape share a compiled program."""
     return optax.adam(rate)
 
 
@@ -148,7 +148,7 @@ class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def optimiser(self, series: int) -> optax.GradientTransformation:
         """Adam with a rate that stays, or that falls to zero after rising for the fraction `warmup` of all steps."""
         if self.schedule == "constant":
-            return _constant(self.rate)
+            return constant_adam(self.rate)
         steps = self.epochs * -(-series // self.batch)
         return _cosine(self.rate, round(self.warmup * steps), steps)
 
