@@ -2,9 +2,13 @@
 
 import importlib.util
 import os
+from pathlib import Path
 
-# Tests compile much and compute little: XLA need not make the best of it.
+# Tests compile much and compute little: XLA need not make the best of it, nor compile a program once for each process.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent / ".pytest_cache" / "xla")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 from jaxtyping import install_import_hook
