@@ -13,6 +13,7 @@ from logcde.errors import TableError
 
 if TYPE_CHECKING:
     from logcde.streams import Partition, Streams
+    from logcde.streams.clock import Clock
     from logcde.streams.scan import Scan
 
 MOST_INTERVALS = 10_000_000
@@ -39,7 +40,7 @@ class Cutting:
 
     def cut(self, table: Table, scan: "Scan") -> Cut:
         """The rule that was chosen."""
-        from logcde.streams import Calendar, NumericClock, Partition
+        from logcde.streams import Calendar, Partition
 
         given = [field.name for field in dataclasses.fields(self) if getattr(self, field.name) is not None]
         if len(given) > 1:
@@ -49,13 +50,7 @@ class Cutting:
         if self.at is not None:
             return _asked(self.at, table, scan)
         if self.every is not None:
-            length = read_length(self.every, "--every")
-            if isinstance(length, timedelta) and isinstance(scan.schema.clock, NumericClock):
-                raise TableError(
-                    f"--every is {self.every!r}, but the stamps are plain numbers, whose unit only you know. "
-                    "Give a number in the same unit."
-                )
-            partition = Partition.every(length)
+            partition = of_length(self.every, scan.schema.clock)
         elif self.events is not None:
             partition = Partition.every_events(self.events)
         elif self.calendar is not None:
@@ -68,6 +63,19 @@ class Cutting:
             return streams, partition
 
         return same
+
+
+def of_length(text: str, clock: "Clock") -> "Partition":
+    """Intervals of the length that --every says."""
+    from logcde.streams import NumericClock, Partition
+
+    length = read_length(text, "--every")
+    if isinstance(length, timedelta) and isinstance(clock, NumericClock):
+        raise TableError(
+            f"--every is {text!r}, but the stamps are plain numbers, whose unit only you know. Give a number in the "
+            "same unit."
+        )
+    return Partition.every(length)
 
 
 def _check_number(streams: "Streams", partition: "Partition") -> None:
