@@ -62,9 +62,10 @@ def read_examples(
     from logcde.streams.clock import DatetimeClock
     from logcde.streams.pieces import all_streams
 
-    apart = (answers.target,) if answers.target is not None and answers.targets is None else ()
-    if set(apart) & set(table.channels):
-        raise TableError(f"{apart[0]!r} is both a channel and the target: the answer would be in the question.")
+    target = answers.target
+    apart = (target,) if target is not None and answers.targets is None else ()
+    if target in table.channels and apart:
+        raise TableError(f"{target!r} is both a channel and the target: the answer would be in the question.")
     with bar("looking", None) as report:
         scan = table.scan(report, apart=apart, schema=schema)
         if table.origin is None and schema is None and isinstance(scan.schema.clock, DatetimeClock):
@@ -135,7 +136,9 @@ def _forecasts(
     known = match(stamped, ids, "targets", answers.targets, table.file, answers.only_matched)
     unknown = [one for one in stamped if one not in set(ids)]
     if unknown:
-        raise TableError(f"{answers.targets} has targets of {unknown[0]!r}, which is not in {table.file}. Leave it out.")
+        raise TableError(
+            f"{answers.targets} has targets of {unknown[0]!r}, which is not in {table.file}. Leave it out."
+        )
     clock, origin = streams.schema.clock, None
     if isinstance(clock, DatetimeClock) and streams.origins is not None:
         origin = dict(zip(ids, streams.origins, strict=True))

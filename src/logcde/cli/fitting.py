@@ -89,11 +89,10 @@ def save(fitted: Fitted, command: "Train") -> None:
 def _begin(examples: Examples, held_out: int) -> list[str]:
     """What is going to be done, and why."""
     streams, task = examples.streams, examples.task
-    events = len(streams.times)
-    names = listed(examples.outputs, 3)
+    names, channels = listed(examples.outputs, 3), listed(streams.schema.channels)
     what = {"classify": f"the class {names}", "regress": f"the number {names}", "forecast": f"{names} at each stamp"}
     lines = [
-        f"{examples.table.file}: {len(streams):,} series, {events:,} events, channels {listed(streams.schema.channels)}",
+        f"{examples.table.file}: {len(streams):,} series, {len(streams.times):,} events, channels {channels}",
         f"Task: {task.name}, that is to predict {what[task.name]} ({examples.why}).",
         *_notes(streams),
     ]
@@ -118,14 +117,20 @@ def _end(fitted: Fitted) -> list[str]:
         hint = f"; {option}" if option else ""
         lines.append(f"  {label:11} {_plain(chosen.value)}  ({chosen.why}{hint})")
     steps, loss = fitted.estimator.n_iter_, fitted.estimator.history_[-1].loss
-    lines.append(f"Trained on {fitted.trained:,} series for {steps:,} steps in {fitted.seconds:.0f} s; loss {loss:.3g}.")
+    lines.append(
+        f"Trained on {fitted.trained:,} series for {steps:,} steps in {fitted.seconds:.0f} s; loss {loss:.3g}."
+    )
     if fitted.held_out is not None:
         lines += table_of(fitted.held_out, f"On the {fitted.held_out.series:,} held-out series")
     return lines
 
 
 def _plain(value: Any) -> str:
-    return str(value).replace("Partition.every(", "of length ").removesuffix(")") if "every(" in repr(value) else repr(value)
+    return (
+        str(value).replace("Partition.every(", "of length ").removesuffix(")")
+        if "every(" in repr(value)
+        else repr(value)
+    )
 
 
 def _record(fitted: Fitted, options: dict[str, Any], command: str) -> Run:

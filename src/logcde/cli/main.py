@@ -15,6 +15,8 @@ from logcde.cli.config import with_config
 from logcde.cli.datasets import Datasets
 from logcde.cli.describe import Describe
 from logcde.cli.embed import Embed
+from logcde.cli.evaluate import Evaluate
+from logcde.cli.predict import Predict
 from logcde.cli.stream import Stream
 from logcde.cli.train import Train
 from logcde.errors import ExperimentError, LogcdeError
@@ -89,6 +91,8 @@ COMMANDS: dict[str, type] = {
     "describe": Describe,
     "embed": Embed,
     "train": Train,
+    "evaluate": Evaluate,
+    "predict": Predict,
     "stream": Stream,
     "reproduce": Reproduce,
     "datasets": Datasets,
@@ -105,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except LogcdeError as error:
         sys.exit(f"logcde: {error}")
     brief = not given or given[0] in ("-h", "--help")
-    options = {} if default is None else {"default": default}
+    options: dict[str, Any] = {} if default is None else {"default": default}
     command = tyro.cli(_choice(brief), prog="logcde", description=DESCRIPTION, args=given, **options)
     # Being asked to end is the same as Ctrl-C, which also works where a shell has it ignored for what runs behind it.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -70,8 +70,8 @@ class HeldOut(msgspec.Struct, frozen=True):
 
     series: list[str | int]
     time: list[float]
-    truth: list[Label] | list[list[Number]]
-    prediction: list[Label] | list[list[Number]]
+    truth: list[Label | list[Number]]
+    prediction: list[Label | list[Number]]
     probabilities: list[list[float]] | None
 
 

@@ -101,7 +101,9 @@ class Classify(AbstractTask):
     def always(self, prior: Sequence[float], rows: int, classes: Sequence[Any] | None) -> Predicted:
         """The most frequent class."""
         probabilities = np.tile(np.asarray(prior), (rows, 1))
-        return Predicted(np.arange(rows), np.zeros(rows), np.array(classes)[probabilities.argmax(axis=1)], probabilities)
+        return Predicted(
+            np.arange(rows), np.zeros(rows), np.array(classes)[probabilities.argmax(axis=1)], probabilities
+        )
 
     def columns(self, outputs: Sequence[str], classes: Sequence[Any] | None) -> dict[str, Callable[[Predicted], Any]]:
         """The class, and the probability of every class."""

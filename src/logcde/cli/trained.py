@@ -73,7 +73,7 @@ class Trained:
         """The names of what is predicted."""
         if self.run is not None:
             return tuple(self.run.outputs)
-        width = len(self.model.readout.layers[-1].bias)
+        width = len(self.model.readout.layers[-1].weight)
         return ("value",) if width == 1 else tuple(f"value{number}" for number in range(1, width + 1))
 
     @property
