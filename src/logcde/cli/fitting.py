@@ -55,11 +55,14 @@ def announce(line: str) -> None:
     sys.stdout.flush()
 
 
-def fit(examples: Examples, learning: Learning, tell: Tell) -> Fitted:
-    """Divide, fit, compare."""
+def fit(
+    examples: Examples, learning: Learning, tell: Tell, change: Callable[[Examples], Examples] | None = None
+) -> Fitted:
+    """Divide, fit, compare. With `change`, something is done to the series once their ends are known."""
     task, streams = examples.task, examples.streams
     training, held_out = learning.divide(task.strata(examples.answers, len(streams)))
     examples = examples.ended(usual_gap(streams[training]))
+    examples = examples if change is None else change(examples)
     known = examples[training]
     for line in _begin(examples, len(held_out)):
         tell(line)

@@ -18,6 +18,7 @@ from logcde.cli.embed import Embed
 from logcde.cli.evaluate import Evaluate
 from logcde.cli.predict import Predict
 from logcde.cli.stream import Stream
+from logcde.cli.stress import Stress
 from logcde.cli.train import Train
 from logcde.errors import ExperimentError, LogcdeError
 
@@ -93,6 +94,7 @@ COMMANDS: dict[str, type] = {
     "train": Train,
     "evaluate": Evaluate,
     "predict": Predict,
+    "stress": Stress,
     "stream": Stream,
     "reproduce": Reproduce,
     "datasets": Datasets,
