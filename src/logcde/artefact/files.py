@@ -143,8 +143,9 @@ def kind_of(path: str | os.PathLike) -> str:
 
 
 def _document(file: Path) -> Document:
+    content = _read(file)
     try:
-        document = json.loads(_read(file))
+        document = json.loads(content)
     except ValueError as error:
         raise ArtefactError(f"{file} is damaged: it is not JSON ({error}). {AGAIN}") from error
     if not isinstance(document, dict) or "format" not in document:

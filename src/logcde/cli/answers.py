@@ -30,14 +30,14 @@ def infer(values: Sequence[Any], target: str) -> tuple[Kind, str]:
     """Whether these are classes or numbers, and why.
 
     >>> infer(["yes", "no", "yes"], "died")
-    ('classify', "the values of 'died' are text: 2 different ones")
+    ('classify', "the values of 'died' are text, 2 different ones")
     >>> infer([1.5, 2.0, 7.25], "days")[0], infer([0, 1, 1, 0], "died")[0]
     ('regress', 'classify')
     """
     different = set(values)
     if any(isinstance(value, str | bool) for value in values):
         kind = "text" if isinstance(values[0], str) else "true or false"
-        return "classify", f"the values of {target!r} are {kind}: {len(different)} different ones"
+        return "classify", f"the values of {target!r} are {kind}, {len(different)} different ones"
     whole = all(math.isfinite(value) and value == int(value) for value in different)
     if whole and len(different) <= min(MOST_CLASSES, max(2, len(values) // 2)):
         return "classify", f"the values of {target!r} are whole numbers, and only {len(different)} different ones"
@@ -45,18 +45,15 @@ def infer(values: Sequence[Any], target: str) -> tuple[Kind, str]:
     return "regress", f"the values of {target!r} are {what}"
 
 
-def read_target(path: Path, series: str | None, target: str, text: bool) -> dict[Any, Any]:
+def read_target(path: Path, series: str, target: str, text: bool) -> dict[Any, Any]:
     """The value of a column for each series that has one. Ids stay text if those of the observations are."""
     from logcde.streams.backends import arrow
     from logcde.streams.files import open_table
     from logcde.streams.schema import missing
 
     pyarrow, file = arrow(), open_table(path)
-    if series is None:
-        raise TableError("With --single there is one series only, and one example is not enough to learn from.")
-    for column, option in ((series, "--series"), (target, "--target")):
-        if column not in file.types:
-            raise TableError(f"{path}: {missing(column, tuple(file.types))} Name the right one with {option}.")
+    if series not in file.types:
+        raise TableError(f"{path}: {missing(series, tuple(file.types))} Name the right one with --series.")
     if target == series:
         raise TableError(f"The column {target!r} is named for two purposes. Name another with --target.")
     pieces = [_pairs(piece) for piece in file.pieces([series, target], [])]
@@ -131,7 +128,7 @@ def as_numbers(found: Mapping[Any, Any], target: str, where: Path) -> None:
         if isinstance(value, str):
             raise TableError(
                 f"The column {target!r} of {where} has {value!r} for the series {series!r}, which is not a number. "
-                "To predict classes, pass --task classify."
+                "Name another column with --target; for classes, train with --task classify."
             )
         if not math.isfinite(value):
             raise TableError(

@@ -121,4 +121,4 @@ def _value(name: str, value: Any, hint: Any, where: str) -> Any:
     try:
         return msgspec.convert(value, hint, dec_hook=lambda kind, found: kind(found))
     except (msgspec.ValidationError, TypeError) as error:
-        raise TableError(f"{where} has {name} = {value!r}: {error}.") from error
+        raise TableError(f"{where} has {name} = {value!r}: {str(error).replace(' | null', '')}.") from error

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from logcde.cli.answers import Answers
-from logcde.cli.table import in_options
 from logcde.cli.trained import Columns
 
 if TYPE_CHECKING:
@@ -40,10 +39,10 @@ class Evaluate:
 
     def run(self) -> int:
         """Do it."""
-        from logcde.cli.trained import load_trained
+        from logcde.cli.trained import as_trained, load_trained
 
         try:
-            with in_options():
+            with as_trained():
                 trained = load_trained(self.model)
                 examples = known_examples(trained, self.file, self.answers, self.columns, self.held_out)
                 scored = scored_by(trained, examples)

@@ -62,10 +62,8 @@ def read_examples(
     from logcde.streams.clock import DatetimeClock
     from logcde.streams.pieces import all_streams
 
-    target = answers.target
-    apart = (target,) if target is not None and answers.targets is None else ()
-    if target in table.channels and apart:
-        raise TableError(f"{target!r} is both a channel and the target: the answer would be in the question.")
+    forecast = task == "forecast" or (task is None and _has_stamps(answers, table))
+    apart = _kept_apart(table, answers, forecast)
     with bar("looking", None) as report:
         scan = table.scan(report, apart=apart, schema=schema)
         if table.origin is None and schema is None and isinstance(scan.schema.clock, DatetimeClock):
@@ -79,21 +77,41 @@ def read_examples(
             f"{table.file} has one series only, {streams.ids.tolist()[0]!r}. Learning needs many. If there are more in "
             "it, name the column of series ids with --series; if not, cut the recording into pieces with ids."
         )
-    if task == "forecast" or (task is None and _has_stamps(answers, table)):
+    if forecast:
         return _forecasts(table, scan, streams, answers, outputs, "as given" if task else _why_forecast(answers))
-    return _labels(table, scan, streams, answers, task)
+    return _labels(table, scan, streams, answers, task, schema is None)
 
 
-def _labels(table: Table, scan: "Scan", streams: "Streams", answers: Answers, task: Kind | None) -> Examples:
+def _kept_apart(table: Table, answers: Answers, forecast: bool) -> tuple[str, ...]:
+    """The column of answers, which is no channel. It is looked for before all else, being what newcomers mistake."""
+    from logcde.streams.files import open_table
+    from logcde.streams.schema import missing
+
+    target, where = answers.target, answers.targets or table.file
+    if target is None:
+        if not forecast:
+            raise TableError(
+                "Say what is to be predicted: name the column with --target. It is one of the table itself, or of "
+                "another that --targets names. To learn the next values of the channels, pass --task forecast."
+            )
+        return ()
+    types = open_table(where).types
+    if target not in types:
+        hint = "" if answers.targets else ", and another table that has it with --targets"
+        raise TableError(f"{where}: {missing(target, tuple(types))} Name the right one with --target{hint}.")
+    if target in table.channels and not forecast:
+        raise TableError(f"{target!r} is both a channel and the target: the answer would be in the question.")
+    return () if forecast else (target,)
+
+
+def _labels(
+    table: Table, scan: "Scan", streams: "Streams", answers: Answers, task: Kind | None, learn: bool
+) -> Examples:
     """One answer for each series."""
     where, target = answers.targets or table.file, answers.target
-    if target is None:
-        raise TableError(
-            "Say what is to be predicted: name the column with --target. It is one of the table itself, or of another "
-            "that --targets names. To learn the next values of the channels themselves, pass --task forecast."
-        )
+    assert target is not None
     ids = streams.ids.tolist()
-    found = read_target(where, scan.layout.series, target, isinstance(ids[0], str))
+    found = read_target(where, scan.layout.series or "series", target, isinstance(ids[0], str))
     known = match(found, ids, repr(target), where, table.file, answers.only_matched)
     streams = streams if all(known) else streams[np.array(known)]
     values = [found[one] for one in streams.ids.tolist()]
@@ -103,6 +121,11 @@ def _labels(table: Table, scan: "Scan", streams: "Streams", answers: Answers, ta
         values = [float(value) for value in values]
     else:
         values = as_classes(values)
+    if learn and len(set(values)) < 2:
+        raise TableError(
+            f"All {len(values):,} series have the same {target!r}, {values[0]!r}: there is nothing to learn. Name "
+            "another column with --target, or add series that differ."
+        )
     return Examples(table, scan.rows, streams, values, TASKS[kind], why, (target,))
 
 

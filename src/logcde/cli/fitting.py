@@ -20,6 +20,7 @@ from logcde.cli.record import CONFIG, RUN, Channel, Chosen, Data, HeldOut, Look,
 from logcde.cli.scoring import Scored, score, table_of
 from logcde.estimators import saving
 from logcde.estimators.choosing import usual_gap
+from logcde.streams.partition import Every
 from logcde.streams.schema import listed
 
 if TYPE_CHECKING:
@@ -129,11 +130,7 @@ def _end(fitted: Fitted) -> list[str]:
 
 
 def _plain(value: Any) -> str:
-    return (
-        str(value).replace("Partition.every(", "of length ").removesuffix(")")
-        if "every(" in repr(value)
-        else repr(value)
-    )
+    return f"of length {value.step}" if isinstance(value, Every) else repr(value)
 
 
 def _record(fitted: Fitted, options: dict[str, Any], command: str) -> Run:

@@ -11,7 +11,7 @@ import numpy as np
 import tyro
 
 from logcde.cli.output import Output, check_output, writing
-from logcde.cli.table import Table, in_options
+from logcde.cli.table import Table
 from logcde.cli.trained import Columns
 from logcde.cli.waiting import bar
 from logcde.errors import TableError
@@ -51,10 +51,10 @@ class Predict:
 
     def run(self) -> int:
         """Do it."""
-        from logcde.cli.trained import load_trained
+        from logcde.cli.trained import as_trained, load_trained
 
         try:
-            with in_options():
+            with as_trained():
                 check_output(self.output, self.file)
                 trained = load_trained(self.model)
                 with writing(self.output) as output:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from logcde.cli.examples import Examples
 
 ENOUGH = 0.02
-"""A score that is lower by no more than this is called as good."""
+"""A score that is worse by no more than this, of errors by no more than this share, is called about as good."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +169,6 @@ def _pairs(shares: tuple[float, ...], seeds: tuple[int, ...]) -> Iterator[tuple[
     from rich.progress import track
 
     console = Console(stderr=True)
-    # Nothing is left to chance where nothing is dropped, but the training of a model.
     pairs = [(share, seed) for share in shares for seed in seeds]
     yield from track(pairs, "dropping", console=console, transient=True, disable=not console.is_terminal)
 
@@ -221,7 +220,7 @@ def _as_text(result: Result) -> list[str]:
     what = "whole points in time" if result.by == "points" else "observations of each channel by itself"
     names = list(result.points[0].mean)
     lines = [
-        f"{result.subject}, {how}; {what} are left out of {result.series:,} series, {len(result.seeds)} draws.",
+        f"{result.subject}, {how}. Of {result.series:,} series, {what} are left out, {_drawn(len(result.seeds))}.",
         f"  {'left out':>9}" + "".join(f"  {name:>18}" for name in names),
     ]
     for point in result.points:
@@ -231,21 +230,25 @@ def _as_text(result: Result) -> list[str]:
     return [*lines, f"  {'no model':>9}{alone}", _verdict(result)]
 
 
+def _drawn(count: int) -> str:
+    return "drawn once" if count == 1 else f"drawn {count} times"
+
+
 def _verdict(result: Result) -> str:
     """How far one can go."""
     from logcde.cli.scores import HIGHER
 
     name, sign = result.score, 1 if HIGHER[result.score] else -1
-    best = result.points[0].mean[name]
-    fine = result.points[0]
+    best, fine = result.points[0].mean[name], 0.0
+    allowed = ENOUGH if sign > 0 else ENOUGH * abs(best)
     for point in result.points:
-        if sign * (best - point.mean[name]) > ENOUGH * (1 if sign > 0 else abs(best)):
-            return (
-                f"Up to {fine.drop:.0%} left out, {name} stays within {ENOUGH} of that on all observations "
-                f"({best:.4g}); at {point.drop:.0%} it is {point.mean[name]:.4g}."
-            )
-        fine = point
-    return f"Even with {fine.drop:.0%} left out, {name} stays within {ENOUGH} of that on all observations ({best:.4g})."
+        if sign * (best - point.mean[name]) > allowed:
+            falls = f"with {point.drop:.0%} left out it is {point.mean[name]:.4g}"
+            if not fine:
+                return f"On all observations {name} is {best:.4g}; {falls}."
+            return f"Up to {fine:.0%} left out, {name} stays about as good as on all observations, {best:.4g}; {falls}."
+        fine = point.drop
+    return f"Even with {fine:.0%} left out, {name} stays about as good as on all observations, {best:.4g}."
 
 
 def _draw(result: Result, file: Path) -> None:

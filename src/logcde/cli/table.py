@@ -223,12 +223,12 @@ def read_moment(text: str, option: str) -> float | timedelta | datetime:
 
 
 @contextlib.contextmanager
-def in_options() -> Iterator[None]:
-    """Let errors advise what can be done on the command line."""
+def in_options(also: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Let errors advise what can be done on the command line; `also` has further words, and what to say instead."""
     try:
         yield
     except LogcdeError as error:
         message = str(error)
-        for python, option in OPTIONS.items():
+        for python, option in (OPTIONS | dict(also or {})).items():
             message = message.replace(python, option)
         raise TableError(message) from error

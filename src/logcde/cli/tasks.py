@@ -203,8 +203,8 @@ TASKS: dict[Kind, AbstractTask] = {"classify": Classify(), "regress": Regress(),
 def _only_at_the_end(at: Any) -> None:
     if at is not None:
         raise TableError(
-            "--at and --every are for forecasts; this model says one thing about each series, at its end. To ask "
-            "earlier, give an earlier --horizon to a table that ends there, or use logcde stream."
+            "--at and --every are for forecasts; this model says one thing about each series, at its end. To ask at "
+            "other times, use logcde stream, or a table that ends there."
         )
 
 

@@ -75,9 +75,9 @@ def _check_place(path: Path, overwrite: bool) -> None:
     from logcde.artefact.files import check_target
 
     check_target(path, overwrite)
-    probe = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.new")
+    around = next(folder for folder in path.absolute().parents if folder.exists())
+    probe = around / f".{path.name}.{uuid.uuid4().hex[:12]}.new"
     try:
-        probe.parent.mkdir(parents=True, exist_ok=True)
         probe.mkdir()
         probe.rmdir()
     except OSError as error:

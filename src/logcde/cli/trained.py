@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,7 +12,7 @@ import tyro
 
 from logcde.cli.config import from_options
 from logcde.cli.record import RUN, Run, read_run
-from logcde.cli.table import Table
+from logcde.cli.table import Table, in_options
 from logcde.cli.tasks import TASKS, AbstractTask
 from logcde.errors import ArtefactError
 
@@ -88,6 +89,15 @@ class Trained:
         return self.task.present(self.outputs, self.classes)
 
 
+def as_trained() -> AbstractContextManager[None]:
+    """Let errors about a table advise what can be done where the model is given."""
+    unknown = "The model was not trained on it: leave out its rows, or train a model with it"
+    lacking = "It is a channel of the model: rename the column that is meant, or add an empty one"
+    return in_options(
+        {"Add it to the channels, or leave out its rows": unknown, "Name columns of values with --channels": lacking}
+    )
+
+
 def load_trained(folder: Path) -> Trained:
     """Read the folder of a trained model."""
     if not kind(folder).startswith("estimators."):
@@ -106,6 +116,8 @@ def kind(folder: Path) -> str:
     """The name of what is saved in a folder; refused if nothing is."""
     from logcde.artefact.files import TEXT, kind_of
 
+    if not folder.exists():
+        raise ArtefactError(f"There is no folder {folder}. {WRITTEN}")
     if folder.is_dir() and not (folder / TEXT).exists():
         raise ArtefactError(f"{folder} is a folder, but not one of a model: it has no {TEXT}. {WRITTEN}")
     if folder.is_file():
