@@ -1,8 +1,9 @@
-"""`logcde stream` in this process."""
+"""`logcde stream` in this process, and a folder that `logcde train` wrote."""
 
 import sys
 
 import pytest
+from tests.cli.learning import QUICK, tables
 from tests.cli.streaming import a_model, written
 from tests.cli.tables import run
 
@@ -32,3 +33,11 @@ def stream(tmp_path, monkeypatch, capfdbinary):
         return code, out, complaints.decode()
 
     return run_on
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A folder with tables, and in it one with a classifier."""
+    place = tables(tmp_path_factory.mktemp("trained"))
+    assert run("train", place / "vitals.parquet", *QUICK, "--target", "state", "-o", place / "model") == 0
+    return place

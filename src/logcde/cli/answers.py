@@ -49,11 +49,9 @@ def read_target(path: Path, series: str, target: str, text: bool) -> dict[Any, A
     """The value of a column for each series that has one. Ids stay text if those of the observations are."""
     from logcde.streams.backends import arrow
     from logcde.streams.files import open_table
-    from logcde.streams.schema import missing
 
     pyarrow, file = arrow(), open_table(path)
-    if series not in file.types:
-        raise TableError(f"{path}: {missing(series, tuple(file.types))} Name the right one with --series.")
+    check_ids(path, series, tuple(file.types))
     if target == series:
         raise TableError(f"The column {target!r} is named for two purposes. Name another with --target.")
     pieces = [_pairs(piece) for piece in file.pieces([series, target], [])]
@@ -75,6 +73,17 @@ def read_target(path: Path, series: str, target: str, text: bool) -> dict[Any, A
             )
         found[one] = value
     return found
+
+
+def check_ids(path: Path, series: str, columns: tuple[str, ...]) -> None:
+    """Refuse a table of answers that does not say which series they belong to."""
+    from logcde.streams.schema import missing
+
+    if series not in columns:
+        raise TableError(
+            f"{path}: {missing(series, columns)} The column of series ids has the same name in both tables: rename it "
+            "in one of them."
+        )
 
 
 def ids_of(column: Any, text: bool) -> list[Any]:

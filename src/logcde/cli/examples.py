@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logcde.cli.answers import Answers, as_classes, as_numbers, infer, match, read_target
+from logcde.cli.answers import Answers, as_classes, as_numbers, check_ids, ids_of, infer, match, read_target
 from logcde.cli.record import Kind
 from logcde.cli.table import Table
 from logcde.cli.tasks import TASKS, AbstractTask
@@ -174,13 +174,10 @@ def _forecasts(
 
 def read_ids(path: Path, series: str, text: bool) -> dict[Any, None]:
     """The ids of series in a table."""
-    from logcde.cli.answers import ids_of
     from logcde.streams.files import open_table
-    from logcde.streams.schema import missing
 
     file = open_table(path)
-    if series not in file.types:
-        raise TableError(f"{path}: {missing(series, tuple(file.types))} Name the right one with --series.")
+    check_ids(path, series, tuple(file.types))
     return dict.fromkeys(one for piece in file.pieces([series], []) for one in ids_of(piece[series], text))
 
 

@@ -58,7 +58,7 @@ def table_of(scored: Scored, title: str) -> list[str]:
         lines.append(f"  {name:18} {value:10.4g}   {scored.baseline[name]:{max(10, len(head))}.4g}")
     for one, count in scored.unknown.items():
         lines.append(
-            f"The model has never seen the class {one!r}, which is that of {count:,} series: it is never right about it. "
-            "Log loss and AUROC are of the others. Train again with such series."
+            f"The model has never seen the class {one!r}, which is that of {count:,} series: it is never right "
+            "about it. Log loss and AUROC are of the others. Train again with such series."
         )
     return lines
