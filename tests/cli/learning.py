@@ -8,7 +8,7 @@ from tests.cli.tables import write
 
 SERIES = 20
 TABLE = ("--series", "id", "--time", "t", "--horizon", 8)
-QUICK = (*TABLE, "--every", 2, "--hidden", 4, "--steps", 4)
+QUICK = (*TABLE, "--every", 2, "--depth", 1, "--hidden", 4, "--steps", 4)
 
 
 def vitals(seed=0):
@@ -37,13 +37,14 @@ def labels(**changed):
 
 def as_long(frame):
     """The same observations, one in each row."""
-    return frame.unpivot(["pulse", "temp"], index=["id", "t"], variable_name="name", value_name="x").drop_nulls()
+    long = frame.unpivot(["pulse", "temp"], index=["id", "t"], variable_name="name", value_name="x")
+    return long.drop_nulls().sort("t", maintain_order=True)
 
 
 def tables(folder):
     """The files of a user: observations and answers."""
     write(vitals().drop("extra"), folder / "vitals.parquet")
-    write(as_long(vitals()).sort("t"), folder / "long.csv")
+    write(as_long(vitals()), folder / "long.csv")
     write(labels(), folder / "labels.csv")
     return folder
 

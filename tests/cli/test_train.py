@@ -48,7 +48,7 @@ def test_what_was_written_repeats_itself_bit_for_bit(trained, tmp_path):
     assert read_run(tmp_path / "again").command == again.command.replace(" --output", " --seed 1 --output")
 
 
-def test_numbers_are_told_from_classes(tmp_path, capsys):
+def test_numbers_are_told_from_classes(untrained, tmp_path, capsys):
     tables(tmp_path)
     observed, answers = (
         ("--channel", "name", "--value", "x"),
@@ -96,15 +96,30 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
         (vitals(), None, (), "Say what is to be predicted: name the column with --target."),
         (vitals(), None, (*PLAIN, "--series", "idd"), "There is no column 'idd'. Did you mean 'id'?"),
         (vitals(), None, (*PLAIN, "--channels", "state"), "the answer would be in the question."),
-        (vitals(), None, ("--target", "extra"), "for the series 'p0'. Give each series one value."),
+        (
+            vitals(),
+            None,
+            ("--target", "extra", "--channels", "pulse"),
+            "for the series 'p0'. Give each series one value.",
+        ),
         (vitals(), labels()[3:], OTHER, "has no 'state' of 3 of 20 series, 'p0', 'p1', 'p2'. Add them, or pass"),
         (vitals()[7:], labels(), OTHER, "has 'state' of 1 series that are not in {folder}/a.parquet, 'p0'."),
         (vitals(), labels(id="q"), (*OTHER, "--series", "name"), "There is no column 'name'."),
         (vitals().rename({"id": "who"}), labels(), (*OTHER, "--series", "who"), "the same name in both tables"),
         (vitals(), labels().with_columns(id="t" + polars.col("id")), OTHER, "of none of the series"),
-        (vitals(), labels(rise=np.inf), (*OTHER, "--target", "rise"), "has inf for the series 'p0'."),
+        (
+            vitals(),
+            labels(rise=np.inf),
+            (*OTHER, "--target", "rise", "--channels", "pulse"),
+            "has inf for the series 'p0'.",
+        ),
         (vitals(), labels(), (*OTHER, "--task", "regress"), "which is not a number. Name another column"),
-        (vitals(), labels(), ("--task", "forecast", "--target", "state"), "--target is a column of the table that"),
+        (
+            vitals(),
+            labels(),
+            ("--task", "forecast", "--target", "state", "--channels", "pulse"),
+            "--target is a column of the table that",
+        ),
         (vitals().with_columns(state=polars.lit("ill")), None, PLAIN, "All 20 series have the same 'state', 'ill'"),
         (vitals()[:7], None, PLAIN, "has one series only, 'p0'. Learning needs many."),
         (
