@@ -121,6 +121,8 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
             "--target is a column of the table that",
         ),
         (vitals().with_columns(state=polars.lit("ill")), None, PLAIN, "All 20 series have the same 'state', 'ill'"),
+        (vitals().with_columns(state="id"), None, PLAIN, "There are 20 different values of 'state' in 20 series."),
+        (vitals(), labels(), ("--task", "classify", *OTHER, "--target", "rise"), "which names no class."),
         (vitals()[:7], None, PLAIN, "has one series only, 'p0'. Learning needs many."),
         (
             vitals().with_columns(none=polars.lit(None, float)),

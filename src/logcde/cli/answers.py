@@ -59,6 +59,7 @@ def read_target(path: Path, series: str, target: str, text: bool) -> dict[Any, A
         raise TableError(f"{path} has no rows. There is nothing to learn from.")
     pairs = _pairs(pyarrow.concat_tables(pieces))
     column = _numbers(pairs[target]) if file.untyped else pairs[target]
+    column = column.cast("double") if pyarrow.types.is_decimal(column.type) else column
     kinds = (pyarrow.types.is_timestamp, pyarrow.types.is_date, pyarrow.types.is_duration, pyarrow.types.is_nested)
     if any(kind(column.type) for kind in kinds):
         raise TableError(
@@ -120,15 +121,19 @@ def match(
     return known
 
 
-def as_classes(values: Sequence[Any]) -> list[Any]:
-    """Whole numbers that are stored as fractions, as whole numbers.
+def as_classes(values: Sequence[Any], target: str) -> list[Any]:
+    """Whole numbers that are stored as fractions, as whole numbers; fractions are no classes.
 
-    >>> as_classes([0.0, 1.0])
+    >>> as_classes([0.0, 1.0], "died")
     [0, 1]
     """
-    if all(isinstance(value, float) and math.isfinite(value) and value == int(value) for value in values):
-        return [int(value) for value in values]
-    return list(values)
+    found = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
+    wrong = next((value for value in found if isinstance(value, float)), None)
+    if wrong is not None:
+        raise TableError(
+            f"{target!r} has the value {wrong}, which names no class. To predict numbers, use --task regress."
+        )
+    return found
 
 
 def as_numbers(found: Mapping[Any, Any], target: str, where: Path) -> None:

@@ -120,7 +120,12 @@ def _labels(
         as_numbers(dict(zip(streams.ids.tolist(), values, strict=True)), target, where)
         values = [float(value) for value in values]
     else:
-        values = as_classes(values)
+        values = as_classes(values, target)
+    if learn and kind == "classify" and len(set(values)) > max(2, len(values) // 2):
+        raise TableError(
+            f"There are {len(set(values)):,} different values of {target!r} in {len(values):,} series. As classes they "
+            "need several series each. Name another column with --target; for numbers, use --task regress."
+        )
     if learn and len(set(values)) < 2:
         raise TableError(
             f"All {len(values):,} series have the same {target!r}, {values[0]!r}: there is nothing to learn. Name "

@@ -57,7 +57,12 @@ def announce(line: str) -> None:
 
 
 def fit(
-    examples: Examples, learning: Learning, tell: Tell, change: Callable[[Examples], Examples] | None = None
+    examples: Examples,
+    learning: Learning,
+    tell: Tell,
+    *,
+    change: Callable[[Examples], Examples] | None = None,
+    progress: bool = True,
 ) -> Fitted:
     """Divide, fit, compare. With `change`, something is done to the series once their ends are known."""
     task, streams = examples.task, examples.streams
@@ -68,7 +73,7 @@ def fit(
     for line in _begin(examples, len(held_out)):
         tell(line)
     began = time.monotonic()
-    estimator = learning.estimator(task, streams.schema.clock, progress=True)
+    estimator = learning.estimator(task, streams.schema.clock, progress=progress)
     estimator.fit(known.streams, known.answers)
     seconds = time.monotonic() - began
     classes = estimator.classes_.tolist() if task.name == "classify" else None

@@ -4,6 +4,7 @@ The dropping experiment of `tab:uea_drop_summary` in the paper, on the user's ow
 """
 
 import dataclasses
+import functools
 import json
 import sys
 from collections.abc import Iterator
@@ -60,13 +61,14 @@ class Stress:
         try:
             with in_options():
                 result = self._result()
+                content = json.dumps(dataclasses.asdict(result), ensure_ascii=False, allow_nan=False)
+                sys.stdout.write((content if self.json else "\n".join(_as_text(result))) + "\n")
+                sys.stdout.flush()  # What took long is told, even if it cannot be drawn.
                 if self.plot is not None:
                     _draw(result, self.plot)
         except KeyboardInterrupt:
             sys.stderr.write("logcde: stopped.\n")
             return 130
-        content = json.dumps(dataclasses.asdict(result), ensure_ascii=False, allow_nan=False)
-        sys.stdout.write((content if self.json else "\n".join(_as_text(result))) + "\n")
         return 0
 
     def _result(self) -> "Result":
@@ -120,9 +122,8 @@ class Stress:
             raise TableError("Without --holdout there are no series to compare with. Give the configuration some.")
         for share, seed in _pairs(shares, seeds):
             learning = dataclasses.replace(config.learning, seed=config.learning.seed + seed)
-            fitted = fit(
-                examples, learning, _quiet, lambda some, share=share, seed=seed: _left(some, share, self.by, seed)
-            )
+            change = functools.partial(_left, share=share, by=self.by, seed=seed)
+            fitted = fit(examples, learning, _quiet, change=change, progress=False)
             scored = fitted.held_out
             if scored is None:
                 raise TableError("The series are too few to hold some out. Give more.")
