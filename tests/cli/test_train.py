@@ -122,7 +122,12 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
         ),
         (vitals().with_columns(state=polars.lit("ill")), None, PLAIN, "All 20 series have the same 'state', 'ill'"),
         (vitals().with_columns(state="id"), None, PLAIN, "There are 20 different values of 'state' in 20 series."),
-        (vitals(), labels(), ("--task", "classify", *OTHER, "--target", "rise"), "which names no class."),
+        (
+            vitals(),
+            labels(),
+            (*OTHER, "--task", "classify", "--target", "rise", "--channels", "pulse"),
+            "which names no class.",
+        ),
         (vitals()[:7], None, PLAIN, "has one series only, 'p0'. Learning needs many."),
         (
             vitals().with_columns(none=polars.lit(None, float)),
@@ -134,7 +139,7 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
         (vitals(), None, (*PLAIN, "--steps", 0), "--steps is 0. Give at least 1."),
         (vitals(), None, (*PLAIN, "--rate", 0), "--rate is 0.0. Give a small positive number"),
         (vitals(), None, (*PLAIN, "--holdout", 1), "--holdout is 1.0. Give a share"),
-        (vitals(), None, (*PLAIN, "-o", "{folder}"), "exists and is not a saved model."),
+        (vitals(), None, (*PLAIN, "-o", "{folder}"), "exists and is not a saved model: there is 'a.parquet' in it."),
         (vitals(), None, (*PLAIN, "-o", "{folder}/a.parquet/model"), "cannot be written: "),
     ],
 )

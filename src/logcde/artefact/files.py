@@ -123,14 +123,15 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> bool:
     target = Path(path)
     if not target.exists():
         return False
-    if not (target / TEXT).is_file():
+    if not target.is_dir():
         raise ArtefactError(f"{target} exists and is not a saved model. Choose another name, or move it away.")
-    known = {TEXT, NUMBERS, *_document(target / TEXT).get("beside", ())}
-    further = sorted(part.name for part in target.iterdir() if part.name not in known)
+    further = {part.name for part in target.iterdir()} - {TEXT, NUMBERS}
+    if further and (target / TEXT).is_file():
+        further -= set(_document(target / TEXT).get("beside", ()))
     if further:
         raise ArtefactError(
-            f"{target} exists and has {further[0]!r} in it, which is no part of the saved model there. Choose another "
-            "name, or move that away."
+            f"{target} exists and is not a saved model: there is {min(further)!r} in it. Choose another name, or move "
+            "it away."
         )
     if not overwrite:
         raise ArtefactError(f"{target} exists already. Choose another name, or pass overwrite=True to replace it.")

@@ -22,7 +22,9 @@ class Evaluate:
     """Say how good a trained model is on series whose answers are known, beside always giving the same answer.
 
     Columns are named as in training, unless it is said otherwise. The table is read into memory. Examples:
+
     logcde evaluate model/ new.parquet --targets outcomes.csv
+
     logcde evaluate model/ vitals.csv --held-out --json
     """
 

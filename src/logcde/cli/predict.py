@@ -29,7 +29,9 @@ class Predict:
 
     Columns are named as in training, unless it is said otherwise. The table is read twice, in pieces: it may be larger
     than memory. Examples:
+
     logcde predict model/ new.parquet -o predictions.parquet
+
     logcde predict model/ new.csv --series id --at times.csv -o forecasts.csv
     """
 

@@ -34,7 +34,9 @@ class Stress:
     A trained model is only asked about what is left, as if a feed had become sparse after training; with a
     configuration of logcde train, a model is trained anew on what is left for each share, as in the paper. Of the table
     that a model was trained on, only the series that were held out are looked at. Examples:
+
     logcde stress model/ vitals.parquet --plot stress.png
+
     logcde stress model/train.toml --drop 0 0.5 0.9 --seeds 0 1 2
     """
 

@@ -22,9 +22,13 @@ class Train:
     """Learn to predict from a table of observations, and write a folder with the model and a record of its training.
 
     Some series are held out, and it says how good predictions for these are. The table is read into memory. Examples:
+
     logcde train vitals.csv --series patient --target died -o model/
+
     logcde train vitals.parquet --targets stays.csv --target days -o model/
+
     logcde train vitals.parquet --task forecast -o model/
+
     logcde train --config model/train.toml --steps 2000 -o longer/
     """
 
