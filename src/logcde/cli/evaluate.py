@@ -67,9 +67,7 @@ class Evaluate:
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 
-def known_examples(
-    trained: "Trained", file: Path, answers: Answers, columns: Columns, held_out: bool, *, warn: bool = True
-) -> "Examples":
+def known_examples(trained: "Trained", file: Path, answers: Answers, columns: Columns, held_out: bool) -> "Examples":
     """Series with answers, read and ended as in training; those only that were held out if that is wanted."""
     import numpy as np
 
@@ -85,7 +83,7 @@ def known_examples(
     examples = read_examples(table, answers, trained.task.name, trained.estimator.schema_, outputs)
     examples = examples.ended(trained.estimator.gap_)
     if not held_out:
-        if warn and run is not None and run.data.held_out and digest(file) == run.data.sha256:
+        if run is not None and run.data.held_out and digest(file) == run.data.sha256:
             sys.stderr.write(
                 "logcde: this is the table that the model was trained on, so it knows most of the answers. Pass "
                 "--held-out to look only at series that it has never seen.\n"

@@ -156,7 +156,7 @@ def _record(fitted: Fitted, options: dict[str, Any], command: str) -> Run:
         history=[Look(**dataclasses.asdict(look)) for look in estimator.history_],
         metrics={} if scored is None else dict(scored.metrics),
         baseline={} if scored is None else dict(scored.baseline),
-        held_out=None if scored is None else _held_out(scored, examples),
+        held_out=None if scored is None else _held_out(scored),
         seconds={"training": round(fitted.seconds, 3)},
         versions=versions(*LIBRARIES),
         machine=machine(),
@@ -190,7 +190,7 @@ def digest(file: Any) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _held_out(scored: Scored, examples: Examples) -> HeldOut:
+def _held_out(scored: Scored) -> HeldOut:
     found = scored.found
     return HeldOut(
         series=scored.ids.tolist(),

@@ -82,7 +82,7 @@ class Stress:
             )
         shares = tuple(sorted({0.0, *self.drop}))  # Without that of all data there is nothing to compare with.
         from_config = self.subject.is_file()
-        seeds = self.seeds or (tuple(range(1)) if from_config else tuple(range(5)))
+        seeds = self.seeds or tuple(range(1 if from_config else 5))
         cells = self._retrained(shares, seeds) if from_config else self._asked(shares, seeds)
         return _gathered(list(cells), self.by, str(self.subject), from_config)
 

@@ -4,7 +4,7 @@ import dataclasses
 import sys
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -12,9 +12,6 @@ from logcde.cli.answers import Answers
 from logcde.cli.learning import Learning
 from logcde.cli.table import Table, in_options
 from logcde.errors import ArtefactError
-
-if TYPE_CHECKING:
-    from logcde.cli.fitting import Fitted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,15 +47,15 @@ class Train:
             with in_options():
                 self.learning.check()
                 _check_place(self.output, self.overwrite)
-                fitted = self._fit()
+                self._fit()
                 sys.stdout.write(f"{self.output}: the model. Try it on new series of the same form:\n")
                 sys.stdout.write(f"  logcde predict {self.output} NEW.parquet -o predictions.parquet\n")
         except KeyboardInterrupt:
             sys.stderr.write(f"logcde: stopped. {self.output} was not written.\n")
             return 130
-        return 0 if fitted else 1
+        return 0
 
-    def _fit(self) -> "Fitted":
+    def _fit(self) -> None:
         from logcde.cli.trained import needing_estimators
 
         with needing_estimators():
@@ -71,7 +68,6 @@ class Train:
             save(fitted, dataclasses.replace(self, table=examples.table, task=examples.task.name))
         except OSError as error:
             raise ArtefactError(_unwritable(self.output, error)) from error
-        return fitted
 
 
 def _check_place(path: Path, overwrite: bool) -> None:
