@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import logcde as lc
-from logcde.artefact import registry
-from logcde.artefact.files import _digest
+from logcde.artefact import registry, save
+from logcde.artefact.files import _digest, kind_of
 from logcde.embedding import Coordinates, Source
 from logcde.errors import ArtefactError
 from logcde.streams import DatetimeClock, Schema, Term, TimedeltaClock
@@ -217,6 +217,22 @@ def test_nothing_is_replaced_by_accident(tmp_path):
     with pytest.raises(ArtefactError, match="not a saved model"):
         a_model().save(tmp_path / "thesis", overwrite=True)
     assert sorted(part.name for part in tmp_path.iterdir()) == ["model", "thesis"]
+
+
+def test_text_beside_a_model_belongs_to_it(tmp_path):
+    folder = tmp_path / "model"
+    save(a_model(), folder, beside={"notes.txt": "mine"})
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert_same(lc.load(folder), a_model())
+    assert kind_of(folder) == "models.CDE"
+    (folder / "thesis.tex").touch()
+    with pytest.raises(ArtefactError, match="not a saved model: there is 'thesis.tex' in it"):
+        a_model().save(folder, overwrite=True)
+    (folder / "thesis.tex").unlink()
+    a_model().save(folder, overwrite=True)
+    assert sorted(part.name for part in folder.iterdir()) == ["model.json", "model.safetensors"]
+    with pytest.raises(ArtefactError, match="none/model.json cannot be read: No such file"):
+        lc.load(tmp_path / "none")
 
 
 @pytest.mark.parametrize("step", [1, 2])

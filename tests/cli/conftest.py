@@ -1,10 +1,18 @@
-"""`logcde stream` in this process."""
+"""`logcde stream` in this process, and a folder that `logcde train` wrote."""
 
+import dataclasses
 import sys
+from types import SimpleNamespace
 
+import jax
 import pytest
+from tests.cli.learning import QUICK, tables
 from tests.cli.streaming import a_model, written
 from tests.cli.tables import run
+
+from logcde.estimators import base
+from logcde.models import UnitIncrements
+from logcde.train import Evaluation
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +40,26 @@ def stream(tmp_path, monkeypatch, capfdbinary):
         return code, out, complaints.decode()
 
     return run_on
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """Models stay as they begin, which saves compiling how they learn; all else is as in training."""
+
+    def train(build, reading, logsigs, queries, targets, outputs, loss, metrics, schedule):
+        model = build(logsigs.basis, outputs, reading, jax.random.key(schedule.seed))
+        scaling = UnitIncrements(factors=(1.0,) * logsigs.basis.width)
+        summary = SimpleNamespace(steps=schedule.steps)
+        history = (Evaluation(schedule.steps, 1.0, 0.0, 0.5, {}, False),)
+        made = dataclasses.replace(model, scaling=scaling, source=logsigs.source)
+        return made, SimpleNamespace(history=history, summary=summary)
+
+    monkeypatch.setattr(base, "train", train)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A folder with tables, and in it one with a classifier."""
+    place = tables(tmp_path_factory.mktemp("trained"))
+    assert run("train", place / "vitals.parquet", *QUICK, "--target", "state", "-o", place / "model") == 0
+    return place

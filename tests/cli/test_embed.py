@@ -193,7 +193,7 @@ def test_mistakes_in_query_times(tmp_path):
 
 
 def test_places_where_nothing_can_be_written(tmp_path, monkeypatch):
-    assert "ends in neither .parquet nor .csv" in embed(tmp_path, ONE, out="out.txt")
+    assert "ends in none of .parquet, .csv and .jsonl" in embed(tmp_path, ONE, out="out.txt")
     assert "is the table itself" in embed(tmp_path, ONE, out="a.parquet")
     (tmp_path / "folder.csv").mkdir()
     assert "is a folder" in embed(tmp_path, ONE, out="folder.csv")

@@ -8,13 +8,18 @@ from logcde.cli import main
 
 @pytest.mark.parametrize(
     ("command", "example"),
-    [("reproduce", "logcde reproduce sinusoid --quick"), ("embed", "--no-counts")],
+    [
+        ("reproduce", "logcde reproduce sinusoid --quick"),
+        ("embed", "--no-counts"),
+        ("train", "logcde train vitals.csv --series patient --target died -o model/"),
+        ("stress", "logcde stress model/ vitals.parquet --plot stress.png"),
+    ],
 )
 def test_help_needs_nothing_heavy(command, example):
     """What takes long to import is imported by the commands that need it."""
     code = (
         "import sys\n"
-        "heavy = {'jax', 'numba', 'matplotlib', 'pyarrow', 'polars', 'pandas', 'narwhals'}\n"
+        "heavy = {'jax', 'numba', 'matplotlib', 'pyarrow', 'polars', 'pandas', 'narwhals', 'sklearn'}\n"
         "from logcde.cli import main\n"
         f"try: main(['{command}', '--help'])\n"
         "except SystemExit as end: print(end.code, sorted(heavy & set(sys.modules)))"

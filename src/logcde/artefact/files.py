@@ -1,7 +1,7 @@
 """The two files of a saved model: written completely or not at all, and checked when they are read.
 
 `model.json` holds the checksum of `model.safetensors` and one of its own content, so that whatever changes in either is
-noticed.
+noticed. It also names the other files that were saved beside the model, which are never looked into here.
 """
 
 import hashlib
@@ -42,12 +42,13 @@ def save(
     path: str | os.PathLike,
     *,
     summary: Mapping[str, Any] | None = None,
+    beside: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a model as a directory. It appears complete or not at all.
 
-    `summary` is what people should know of its training. An older model of that name is replaced with
-    `overwrite=True` only, and nothing else is ever replaced.
+    `summary` is what people should know of its training, `beside` are names and contents of further text files. An
+    older model of that name is replaced with `overwrite=True` only, and nothing else is ever replaced.
     """
     target = Path(path)
     tensors: dict[str, np.ndarray] = {}
@@ -61,14 +62,19 @@ def save(
         "model": structure,
         "tensors": {"file": NUMBERS, "sha256": hashlib.sha256(numbers).hexdigest()},
     }
+    texts = {} if beside is None else beside
+    if texts:
+        document["beside"] = sorted(texts)
     document["sha256"] = _digest(document)
-    replaces = _replaces(target, overwrite)
+    replaces = check_target(target, overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
     token = uuid.uuid4().hex[:12]
     fresh, old = (target.with_name(f".{target.name}.{token}.{what}") for what in ("new", "old"))
     try:
         fresh.mkdir()
         _write(fresh / NUMBERS, numbers)
+        for name, text in texts.items():
+            _write(fresh / name, text.encode())
         _write(fresh / TEXT, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
         _sync(fresh)
         if replaces:
@@ -112,9 +118,35 @@ def load(path: str | os.PathLike) -> Any:
     return model
 
 
+def check_target(path: str | os.PathLike, overwrite: bool) -> bool:
+    """Whether a model saved there would replace an older one; anything else in the way is refused."""
+    target = Path(path)
+    if not target.exists():
+        return False
+    if not target.is_dir():
+        raise ArtefactError(f"{target} exists and is not a saved model. Choose another name, or move it away.")
+    further = {part.name for part in target.iterdir()} - {TEXT, NUMBERS}
+    if further and (target / TEXT).is_file():
+        further -= set(_document(target / TEXT).get("beside", ()))
+    if further:
+        raise ArtefactError(
+            f"{target} exists and is not a saved model: there is {min(further)!r} in it. Choose another name, or move "
+            "it away."
+        )
+    if not overwrite:
+        raise ArtefactError(f"{target} exists already. Choose another name, or pass overwrite=True to replace it.")
+    return True
+
+
+def kind_of(path: str | os.PathLike) -> str:
+    """The name of the class that is saved there, such as "models.CDE", without making anything of it."""
+    return str(_document(Path(path) / TEXT)["model"]["type"])
+
+
 def _document(file: Path) -> Document:
+    content = _read(file)
     try:
-        document = json.loads(_read(file))
+        document = json.loads(content)
     except ValueError as error:
         raise ArtefactError(f"{file} is damaged: it is not JSON ({error}). {AGAIN}") from error
     if not isinstance(document, dict) or "format" not in document:
@@ -136,18 +168,6 @@ def _digest(document: Document) -> str:
 
 def _array(spec: Mapping[str, Any]) -> np.ndarray:
     return np.frombuffer(spec["data"], jnp.dtype(DTYPES[spec["dtype"]])).reshape(spec["shape"])
-
-
-def _replaces(target: Path, overwrite: bool) -> bool:
-    """Whether there is an older model to replace; anything else in the way is refused."""
-    if not target.exists():
-        return False
-    ours = target.is_dir() and {part.name for part in target.iterdir()} <= {TEXT, NUMBERS}
-    if not ours:
-        raise ArtefactError(f"{target} exists and is not a saved model. Choose another name, or move it away.")
-    if not overwrite:
-        raise ArtefactError(f"{target} exists already. Choose another name, or pass overwrite=True to replace it.")
-    return True
 
 
 def _read(file: Path) -> bytes:

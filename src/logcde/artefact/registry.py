@@ -84,6 +84,8 @@ class Names:
         """The class that a file names."""
         found = self._classes.get(name)
         if found is None:
+            if name.startswith("estimators."):
+                raise ArtefactError("It is a fitted estimator. Read it with logcde.estimators.load.")
             raise ArtefactError(
                 f"The type {name!r} is unknown. If it is a class of yours, import its module and call logcde.register "
                 "on it; if not, the file comes from another version of logcde."

@@ -13,6 +13,7 @@ from logcde.errors import TableError
 
 if TYPE_CHECKING:
     from logcde.streams import Partition, Streams
+    from logcde.streams.clock import Clock
     from logcde.streams.scan import Scan
 
 MOST_INTERVALS = 10_000_000
@@ -39,7 +40,7 @@ class Cutting:
 
     def cut(self, table: Table, scan: "Scan") -> Cut:
         """The rule that was chosen."""
-        from logcde.streams import Calendar, NumericClock, Partition
+        from logcde.streams import Calendar, Partition
 
         given = [field.name for field in dataclasses.fields(self) if getattr(self, field.name) is not None]
         if len(given) > 1:
@@ -49,13 +50,7 @@ class Cutting:
         if self.at is not None:
             return _asked(self.at, table, scan)
         if self.every is not None:
-            length = read_length(self.every, "--every")
-            if isinstance(length, timedelta) and isinstance(scan.schema.clock, NumericClock):
-                raise TableError(
-                    f"--every is {self.every!r}, but the stamps are plain numbers, whose unit only you know. "
-                    "Give a number in the same unit."
-                )
-            partition = Partition.every(length)
+            partition = of_length(self.every, scan.schema.clock)
         elif self.events is not None:
             partition = Partition.every_events(self.events)
         elif self.calendar is not None:
@@ -68,6 +63,19 @@ class Cutting:
             return streams, partition
 
         return same
+
+
+def of_length(text: str, clock: "Clock") -> "Partition":
+    """Intervals of the length that --every says."""
+    from logcde.streams import NumericClock, Partition
+
+    length = read_length(text, "--every")
+    if isinstance(length, timedelta) and isinstance(clock, NumericClock):
+        raise TableError(
+            f"--every is {text!r}, but the stamps are plain numbers, whose unit only you know. Give a number in the "
+            "same unit."
+        )
+    return Partition.every(length)
 
 
 def _check_number(streams: "Streams", partition: "Partition") -> None:
@@ -86,9 +94,23 @@ def _check_number(streams: "Streams", partition: "Partition") -> None:
 
 
 def _asked(file: Path, table: Table, scan: "Scan") -> Cut:
-    """Query times from a table, which is in memory as a whole. Without a column of series they are those of all."""
+    """Intervals that end at the query times of a table, the first of which begins at the start."""
     from logcde.streams import Partition
 
+    asked = queries_of(file, table, scan)
+
+    def cut(streams: "Streams") -> "tuple[Streams, Partition]":
+        streams, times = asked(streams)
+        return streams, Partition.at([np.append(0.0, one) for one in times], partial=True)
+
+    return cut
+
+
+def queries_of(file: Path, table: Table, scan: "Scan") -> "Callable[[Streams], tuple[Streams, list[np.ndarray]]]":
+    """Query times after the start from a table, which is in memory as a whole, for those series that have some.
+
+    Without a column of series they are those of all.
+    """
     queries = _queries(file, table, isinstance(next(iter(scan.numbers)), str))
     if isinstance(queries, Mapping):
         unknown = next((key for key in queries if key not in scan.numbers), None)
@@ -98,17 +120,17 @@ def _asked(file: Path, table: Table, scan: "Scan") -> Cut:
                 "or see whether the ids are written alike."
             )
 
-    def asked(streams: "Streams") -> "tuple[Streams, Partition]":
+    def asked(streams: "Streams") -> "tuple[Streams, list[np.ndarray]]":
         clock = streams.schema.clock
         if isinstance(queries, Mapping):
             streams = streams[np.array([key in queries for key in streams.ids.tolist()], bool)]
-        points = []
+        found = []
         for place, key in enumerate(streams.ids.tolist()):
             stamps = queries[key] if isinstance(queries, Mapping) else queries
             origins = None if streams.origins is None else streams.origins[place : place + 1]
             times = np.unique(clock.times(stamps, origins))
-            points.append(np.append(0.0, times[times != 0]))
-        return streams, Partition.at(points, partial=True)
+            found.append(times[times != 0])
+        return streams, found
 
     return asked
 

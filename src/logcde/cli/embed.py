@@ -42,7 +42,7 @@ class Embed:
     table: tyro.conf.OmitArgPrefixes[Table]
     cutting: tyro.conf.OmitArgPrefixes[Cutting]
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
-    """The file to write, .parquet or .csv: columns of series, start and stop, and one for each coordinate."""
+    """The file to write, .parquet, .csv or .jsonl: columns of series, start and stop, and one for each coordinate."""
     depth: int = 2
     """How many levels of the log-signature: 1 has increments only, 2 also areas."""
     no_counts: tyro.conf.FlagCreatePairsOff[bool] = False

@@ -11,10 +11,15 @@ from typing import Annotated, Any, Literal, NoReturn, Union
 import tyro
 
 from logcde.cli.bench import Bench
+from logcde.cli.config import with_config
 from logcde.cli.datasets import Datasets
 from logcde.cli.describe import Describe
 from logcde.cli.embed import Embed
+from logcde.cli.evaluate import Evaluate
+from logcde.cli.predict import Predict
 from logcde.cli.stream import Stream
+from logcde.cli.stress import Stress
+from logcde.cli.train import Train
 from logcde.errors import ExperimentError, LogcdeError
 
 
@@ -86,6 +91,10 @@ PAPER = """@article{walker2026faithful,
 COMMANDS: dict[str, type] = {
     "describe": Describe,
     "embed": Embed,
+    "train": Train,
+    "evaluate": Evaluate,
+    "predict": Predict,
+    "stress": Stress,
     "stream": Stream,
     "reproduce": Reproduce,
     "datasets": Datasets,
@@ -96,10 +105,14 @@ COMMANDS: dict[str, type] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. An error that a person can act on is a sentence, not a trace."""
-    given = sys.argv[1:] if arguments is None else arguments
-    command = tyro.cli(
-        _choice(brief=not given or given[0] in ("-h", "--help")), prog="logcde", description=DESCRIPTION, args=given
-    )
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        default = with_config(given[1:], Train) if given[:1] == ["train"] else None
+    except LogcdeError as error:
+        sys.exit(f"logcde: {error}")
+    brief = not given or given[0] in ("-h", "--help")
+    options: dict[str, Any] = {} if default is None else {"default": default}
+    command = tyro.cli(_choice(brief), prog="logcde", description=DESCRIPTION, args=given, **options)
     # Being asked to end is the same as Ctrl-C, which also works where a shell has it ignored for what runs behind it.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)

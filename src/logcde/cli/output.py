@@ -6,10 +6,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from logcde._files import whole_file
 from logcde.errors import TableError
 
-ENDINGS = (".parquet", ".csv")
+ENDINGS = (".parquet", ".csv", ".jsonl")
+
+
+class Lines:
+    """A writer of JSON lines, one for each row; a number that is not finite is null."""
+
+    def __init__(self, path: str, schema: Any) -> None:
+        self._file = Path(path).open("wb")  # noqa: SIM115
+        self._encode = msgspec.json.Encoder().encode_lines
+
+    def write_table(self, table: Any) -> None:
+        """Add rows."""
+        self._file.write(self._encode(table.to_pylist()))
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._file.close()
 
 
 @dataclasses.dataclass
@@ -26,8 +44,8 @@ class Output:
         from logcde.streams.backends import arrow
 
         pyarrow = arrow()
-        make = pyarrow.csv.CSVWriter if self.path.suffix == ".csv" else pyarrow.parquet.ParquetWriter
-        self.writer = make(str(self.temporary), schema)
+        kinds = {".csv": pyarrow.csv.CSVWriter, ".parquet": pyarrow.parquet.ParquetWriter, ".jsonl": Lines}
+        self.writer = kinds[self.path.suffix](str(self.temporary), schema)
 
     def write(self, table: Any) -> None:
         """Add rows."""
@@ -38,7 +56,9 @@ class Output:
 def check_output(path: Path, source: Path) -> None:
     """Refuse names that nothing can be written to, before any work is done."""
     if path.suffix not in ENDINGS:
-        raise TableError(f"The output {path} ends in neither .parquet nor .csv. Rename it, so that its kind is known.")
+        raise TableError(
+            f"The output {path} ends in none of .parquet, .csv and .jsonl. Rename it, so that its kind is known."
+        )
     if path.is_dir():
         raise TableError(f"The output {path} is a folder. Give the name of a file.")
     if path.exists() and source.exists() and path.samefile(source):
@@ -59,6 +79,8 @@ def writing(path: Path) -> Iterator[Output]:
                     with contextlib.suppress(Exception):
                         output.writer.close()
                 raise
+            if output.writer is None:
+                raise TableError(f"There is nothing to write to {path}: not one series is asked about.")
             output.writer.close()
     except OSError as error:
         raise TableError(

@@ -2,9 +2,11 @@
 
 import dataclasses
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import tyro
 
 from logcde.errors import ModelError
@@ -24,7 +26,9 @@ class Stream:
     {"series": "p1", "predict": 1.0} to ask for a prediction as if the series ended there,
     {"series": "p1", "close": 1.0} to end an interval, if the model was trained on no rule that ends them,
     {"series": "p1", "forget": true} to forget a series; and answers are
-    {"series": "p1", "time": 1.0, "prediction": [0.25]} where null stands for a number that is not finite.
+    {"series": "p1", "time": 1.0, "prediction": [0.25]} where null stands for a number that is not finite; those of a
+    model that logcde train wrote have names, as in {"class": "ill", "probabilities": {"ill": 0.9, "well": 0.1}} or
+    {"days": 4.5}.
 
     Stamps are numbers, or datetimes in ISO 8601 if those of the model are. A channel that was not observed is left out,
     or null. The first line of a series has its "static": [1.0, 2.0] features if the model takes some. An event may have
@@ -66,7 +70,8 @@ class Stream:
             from logcde.cli.session import Session, When
             from logcde.cli.statefile import StateFile
 
-            session = Session(_load(self.model), When(self.when))
+            model, present = _load(self.model)
+            session = Session(model, When(self.when), present=present)
             file = None if self.state is None else StateFile(self.state, self.model)
             work = Filter(session, file, every=self.state_every, seconds=self.state_seconds)
             return work.run(sys.stdin.fileno(), sys.stdout.fileno(), replay=self.replay, quiet=self.quiet)
@@ -75,14 +80,18 @@ class Stream:
             return 130
 
 
-def _load(folder: Path) -> "CDE":
-    """A model that can be served. Double precision is allowed, for models that have it."""
+def _load(folder: Path) -> "tuple[CDE, Callable[[np.ndarray], Any]]":
+    """A model that can be served, and how its outputs are written. Double precision is allowed, for models with it."""
     import jax
 
     from logcde.artefact import load
+    from logcde.cli.trained import kind, load_trained
     from logcde.models import CDE
 
     jax.config.update("jax_enable_x64", True)
+    if kind(folder).startswith("estimators."):
+        trained = load_trained(folder)
+        return trained.model, trained.present()
     model = load(folder)
     if not isinstance(model, CDE):
         raise ModelError(f"{folder} holds a {type(model).__name__}, which cannot be asked while a series comes in.")
@@ -91,4 +100,4 @@ def _load(folder: Path) -> "CDE":
             f"The model in {folder} does not say how its log-signatures were made. Save the one that logcde.fit "
             "returned."
         )
-    return model
+    return model, np.ndarray.tolist

@@ -14,6 +14,7 @@ import tyro
 from logcde.errors import LogcdeError, TableError
 
 if TYPE_CHECKING:
+    from logcde.streams import Schema
     from logcde.streams.layout import Layout
     from logcde.streams.scan import Report, Scan
 
@@ -40,6 +41,8 @@ OPTIONS = {
     "Turn them into datetimes": "If they count from 1970, turn them into datetimes with --epoch",
     "Leave out the epoch": "Leave out --epoch",
     "Choose other columns of values": "Choose the columns of values with --channels",
+    "Leave such channels out": "Leave such channels out: name the others with --channels",
+    "pass overwrite=True": "pass --overwrite",
     "Use Partition.every, or make the streams from datetimes": "Use --every, or a table with datetimes",
 }
 """What errors advise in Python, and the same on the command line."""
@@ -64,9 +67,11 @@ class Table:
     channels: tuple[str, ...] = ()
     """Wide tables: columns of values, by default all that are left. Long tables: names of all channels, in order."""
     horizon: str | None = None
-    """Up to where series are looked at: a number, a duration such as 48h or a datetime; by default the latest stamp."""
-    origin: str = "earliest"
-    """Where datetimes count from: "earliest" of the table, "first" of each series, or a datetime."""
+    """Up to where series are looked at: a number, a duration such as 48h or a datetime; by default the latest stamp, in
+    training a usual gap after the last stamp of each series."""
+    origin: str | None = None
+    """Where datetimes count from: "earliest" of the table, "first" of each series, or a datetime; by default
+    "earliest", and in training "first"."""
     unit: str | None = None
     """What datetimes and durations are counted in, such as 1min; by default 1h."""
     epoch: Literal["s", "ms", "us", "ns"] | None = None
@@ -78,8 +83,19 @@ class Table:
     drop_empty: bool = False
     """Leave out series without a single observation, instead of refusing them."""
 
-    def scan(self, report: "Report | None" = None) -> "Scan":
-        """Look through the file once."""
+    def scan(
+        self,
+        report: "Report | None" = None,
+        *,
+        apart: tuple[str, ...] = (),
+        schema: "Schema | None" = None,
+        origin: Any = None,
+    ) -> "Scan":
+        """Look through the file once.
+
+        Columns that are kept `apart` hold no values of channels unless they are named. Series of other tables are read
+        with their `schema`, and count from their `origin`.
+        """
         from logcde.streams import NumericClock
         from logcde.streams.files import open_table
         from logcde.streams.policies import Average, Drop, Forbid, KeepLast
@@ -92,14 +108,16 @@ class Table:
         rules = {"refuse": Forbid(), "last": KeepLast(), "mean": Average()}
         empty = Drop() if self.drop_empty else Forbid()
         duplicates = rules[self.duplicates]
-        reading = Reading.of(horizon, None, unit, self._origin(), self.sort, duplicates, empty)
-        layout = self.layout(file.types)
+        begin = self._origin() if schema is None else (origin or _free_origin(schema))
+        unit = unit if schema is None else None
+        reading = Reading.of(horizon, schema, unit, begin, self.sort, duplicates, empty)
+        layout = self.layout(file.types, apart)
         found = scan(file, layout, reading, epoch=self.epoch, report=report or quiet)
         if isinstance(found.schema.clock, NumericClock) and not isinstance(horizon, float | None):
             raise TableError(f"--horizon is {self.horizon!r}, but the stamps are plain numbers. Give a number as well.")
         return found
 
-    def layout(self, types: Mapping[str, Any]) -> "Layout":
+    def layout(self, types: Mapping[str, Any], apart: tuple[str, ...] = ()) -> "Layout":
         """What the columns mean; refused if they are not there or do not hold numbers."""
         from logcde.streams.layout import Layout
 
@@ -110,7 +128,7 @@ class Table:
             layout = Layout.long(series, self.time, channel, value, self.channels or None)
             wanted = {"series": series, "time": self.time, "channel": channel, "value": value}
         else:
-            rest = tuple(name for name in types if name not in (series, self.time))
+            rest = tuple(name for name in types if name not in (series, self.time, *apart))
             layout = Layout.wide(self.channels or rest, series, self.time)
             wanted = {"series": series, "time": self.time}
         _check(wanted, layout, types)
@@ -119,12 +137,20 @@ class Table:
     def _origin(self) -> Any:
         from logcde.streams.policies import Earliest, FirstStamp
 
-        if self.origin in ("earliest", "first"):
-            return Earliest() if self.origin == "earliest" else FirstStamp()
+        if self.origin in (None, "earliest", "first"):
+            return FirstStamp() if self.origin == "first" else Earliest()
         moment = read_moment(self.origin, "--origin")
         if not isinstance(moment, datetime):
             raise TableError(f'--origin is {self.origin!r}. Give "earliest", "first" or a datetime in ISO 8601.')
         return moment
+
+
+def _free_origin(schema: "Schema") -> Any:
+    """Where series count from that are read like earlier ones: from where these did, or each from its own start."""
+    from logcde.streams.clock import DatetimeClock
+    from logcde.streams.policies import Earliest, FirstStamp
+
+    return FirstStamp() if isinstance(schema.clock, DatetimeClock) and schema.clock.origin is None else Earliest()
 
 
 def _check(wanted: dict[str, str | None], layout: "Layout", types: Mapping[str, Any]) -> None:
@@ -197,12 +223,12 @@ def read_moment(text: str, option: str) -> float | timedelta | datetime:
 
 
 @contextlib.contextmanager
-def in_options() -> Iterator[None]:
-    """Let errors advise what can be done on the command line."""
+def in_options(also: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Let errors advise what can be done on the command line; `also` has further words, and what to say instead."""
     try:
         yield
     except LogcdeError as error:
         message = str(error)
-        for python, option in OPTIONS.items():
+        for python, option in (OPTIONS | dict(also or {})).items():
             message = message.replace(python, option)
         raise TableError(message) from error

@@ -10,3 +10,4 @@ from logcde.estimators.reading import Long as Long
 from logcde.estimators.reading import Wide as Wide
 from logcde.estimators.regressor import LogCDERegressor as LogCDERegressor
 from logcde.estimators.forecaster import LogCDEForecaster as LogCDEForecaster
+from logcde.estimators.loading import load as load

@@ -1,6 +1,7 @@
 """Fitted estimators as directories, in the format of saved models: JSON and safetensors, nothing that is ever run."""
 
 import os
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -25,8 +26,10 @@ class Fitted(eqx.Module):
     learnt: dict[str, Any]
 
 
-def save(estimator: BaseEstimator, path: str | os.PathLike, overwrite: bool) -> None:
-    """Write it. A generator of random numbers as `random_state` is left out."""
+def save(
+    estimator: BaseEstimator, path: str | os.PathLike, overwrite: bool, beside: Mapping[str, str] | None = None
+) -> None:
+    """Write it, with further text files `beside` it. A generator of random numbers as `random_state` is left out."""
     parameters = estimator.get_params(deep=False)
     if isinstance(parameters["random_state"], np.random.RandomState):
         parameters["random_state"] = None
@@ -36,15 +39,29 @@ def save(estimator: BaseEstimator, path: str | os.PathLike, overwrite: bool) -> 
             learnt[name] = {"dtype": learnt[name].dtype.str, "items": learnt[name].tolist()}
     kind, model = type(estimator).__name__, vars(estimator)["model_"]
     summary = {"estimator": kind, "choices": {name: repr(choice) for name, choice in learnt["choices_"].items()}}
-    artefact.save(Fitted(kind, parameters, model, learnt), path, summary=summary, overwrite=overwrite)
+    artefact.save(Fitted(kind, parameters, model, learnt), path, summary=summary, beside=beside, overwrite=overwrite)
 
 
 def load(cls: type[Kind], path: str | os.PathLike) -> Kind:
     """Read it."""
+    found = read(path)
+    if found.estimator != cls.__name__:
+        raise ArtefactError(f"{path} holds a {found.estimator} and not a {cls.__name__}. Load it as what it is.")
+    return restored(cls, found)
+
+
+def read(path: str | os.PathLike) -> Fitted:
+    """What there is to know of the estimator that is saved there."""
     found = artefact.load(path)
-    if not isinstance(found, Fitted) or found.estimator != cls.__name__:
-        what = found.estimator if isinstance(found, Fitted) else type(found).__name__
-        raise ArtefactError(f"{path} holds a {what} and not a {cls.__name__}. Load it as what it is.")
+    if not isinstance(found, Fitted):
+        raise ArtefactError(
+            f"{path} holds a {type(found).__name__} and not a fitted estimator. Load it with logcde.load."
+        )
+    return found
+
+
+def restored(cls: type[Kind], found: Fitted) -> Kind:
+    """The estimator of this class."""
     estimator = cls(**found.parameters)
     for name, value in found.learnt.items():
         if name in LABELS:

@@ -1,0 +1,201 @@
+"""One training run: series are divided, a model is fitted, and compared with what it has never seen."""
+
+import dataclasses
+import datetime
+import hashlib
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from logcde._machine import machine, versions
+from logcde.cli.config import as_command, as_toml, options_of
+from logcde.cli.examples import Examples
+from logcde.cli.learning import NAMES, Learning
+from logcde.cli.record import CONFIG, RUN, Channel, Chosen, Data, HeldOut, Look, Run, write_run
+from logcde.cli.scoring import Scored, score, table_of
+from logcde.estimators import saving
+from logcde.estimators.choosing import usual_gap
+from logcde.streams.partition import Every
+from logcde.streams.schema import listed
+
+if TYPE_CHECKING:
+    from logcde.cli.train import Train
+
+LIBRARIES = ("logcde", "equinox", "optax", "scikit-learn")
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """What came of it."""
+
+    examples: Examples
+    estimator: Any
+    trained: int
+    prior: list[float]
+    held_out: Scored | None
+    seconds: float
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """The classes in the order of probabilities."""
+        return self.estimator.classes_.tolist() if self.examples.task.name == "classify" else None
+
+
+Tell = Callable[[str], None]
+"""Is told, line by line, how it goes."""
+
+
+def announce(line: str) -> None:
+    """To the user."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def fit(
+    examples: Examples,
+    learning: Learning,
+    tell: Tell,
+    *,
+    change: Callable[[Examples], Examples] | None = None,
+    progress: bool = True,
+) -> Fitted:
+    """Divide, fit, compare. With `change`, something is done to the series once their ends are known."""
+    task, streams = examples.task, examples.streams
+    training, held_out = learning.divide(task.strata(examples.answers, len(streams)))
+    examples = examples.ended(usual_gap(streams[training]))
+    examples = examples if change is None else change(examples)
+    known = examples[training]
+    for line in _begin(examples, len(held_out)):
+        tell(line)
+    began = time.monotonic()
+    estimator = learning.estimator(task, streams.schema.clock, progress=progress)
+    estimator.fit(known.streams, known.answers)
+    seconds = time.monotonic() - began
+    classes = estimator.classes_.tolist() if task.name == "classify" else None
+    prior = task.prior(task.truth(known.answers, known.streams)[1], classes)
+    scored = score(task, estimator, examples[held_out], prior, classes) if len(held_out) else None
+    fitted = Fitted(examples, estimator, len(training), prior, scored, seconds)
+    for line in _end(fitted):
+        tell(line)
+    return fitted
+
+
+def save(fitted: Fitted, command: "Train") -> None:
+    """Write the folder."""
+    options = options_of(dataclasses.replace(command, config=None, overwrite=False))
+    command_line = as_command("train", options)
+    del options["output"]
+    run = _record(fitted, options, command_line)
+    beside = {RUN: write_run(run), CONFIG: as_toml(options)}
+    saving.save(fitted.estimator, command.output, command.overwrite, beside)
+
+
+def _begin(examples: Examples, held_out: int) -> list[str]:
+    """What is going to be done, and why."""
+    streams, task = examples.streams, examples.task
+    names, channels = listed(examples.outputs, 3), listed(streams.schema.channels)
+    what = {"classify": f"the class {names}", "regress": f"the number {names}", "forecast": f"{names} at each stamp"}
+    lines = [
+        f"{examples.table.file}: {len(streams):,} series, {len(streams.times):,} events, channels {channels}",
+        f"Task: {task.name}, that is to predict {what[task.name]} ({examples.why}).",
+        *_notes(streams),
+    ]
+    told = f"{held_out:,} of {len(streams):,} series are held out: training never sees them."
+    lines.append(told if held_out else "No series are held out, so nothing will be known about how good the model is.")
+    return lines
+
+
+def _notes(streams: Any) -> list[str]:
+    """What a person should know of the channels."""
+    summary = streams.describe()
+    same = (summary.channel_observations > 1) & (summary.channel_lowest == summary.channel_highest)
+    constant = [summary.channels[number] for number in np.flatnonzero(same)]
+    return [f"The value is always the same in {listed(constant)}: only when it is seen can tell."] if constant else []
+
+
+def _end(fitted: Fitted) -> list[str]:
+    """What was chosen, how training went, and how good the model is."""
+    lines = ["Settings, and why:"]
+    for name, chosen in fitted.estimator.choices_.items():
+        label, option = NAMES.get(name, (name, ""))
+        hint = f"; {option}" if option else ""
+        lines.append(f"  {label:11} {_plain(chosen.value)}  ({chosen.why}{hint})")
+    steps, loss = fitted.estimator.n_iter_, fitted.estimator.history_[-1].loss
+    lines.append(
+        f"Trained on {fitted.trained:,} series for {steps:,} steps in {fitted.seconds:.0f} s; loss {loss:.3g}."
+    )
+    if fitted.held_out is not None:
+        lines += table_of(fitted.held_out, f"On the {fitted.held_out.series:,} held-out series")
+    return lines
+
+
+def _plain(value: Any) -> str:
+    return f"of length {value.step}" if isinstance(value, Every) else repr(value)
+
+
+def _record(fitted: Fitted, options: dict[str, Any], command: str) -> Run:
+    examples, estimator, scored = fitted.examples, fitted.estimator, fitted.held_out
+    parameters = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(estimator.model_, eqx.is_inexact_array)))
+    return Run(
+        command=command,
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        config=options,
+        task=examples.task.name,
+        why_task=examples.why,
+        outputs=list(examples.outputs),
+        classes=fitted.classes,
+        prior=fitted.prior,
+        data=_data(fitted),
+        choices={name: Chosen(repr(one.value), one.why) for name, one in estimator.choices_.items()},
+        parameters=parameters,
+        history=[Look(**dataclasses.asdict(look)) for look in estimator.history_],
+        metrics={} if scored is None else dict(scored.metrics),
+        baseline={} if scored is None else dict(scored.baseline),
+        held_out=None if scored is None else _held_out(scored),
+        seconds={"training": round(fitted.seconds, 3)},
+        versions=versions(*LIBRARIES),
+        machine=machine(),
+    )
+
+
+def _data(fitted: Fitted) -> Data:
+    examples = fitted.examples
+    streams = examples.streams
+    summary = streams.describe()
+    columns = (summary.channel_observations, summary.channel_lowest, summary.channel_highest)
+    numbers = zip(*(column.tolist() for column in (*columns, summary.channel_median_gap)), strict=True)
+    return Data(
+        file=str(examples.table.file),
+        sha256=digest(examples.table.file),
+        rows=examples.rows,
+        series=len(streams),
+        trained=fitted.trained,
+        held_out=len(streams) - fitted.trained,
+        events=summary.events,
+        observations=summary.observations,
+        channels=[Channel(name, *row) for name, row in zip(summary.channels, numbers, strict=True)],
+        unit=summary.unit,
+        gap=fitted.estimator.gap_,
+    )
+
+
+def digest(file: Any) -> str:
+    """The checksum of a file, to know it again."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _held_out(scored: Scored) -> HeldOut:
+    found = scored.found
+    return HeldOut(
+        series=scored.ids.tolist(),
+        time=found.time.tolist(),
+        truth=scored.truth.tolist() if isinstance(scored.truth, np.ndarray) else list(scored.truth),
+        prediction=found.value.tolist(),
+        probabilities=None if found.probabilities is None else found.probabilities.tolist(),
+    )

@@ -1,0 +1,132 @@
+"""`logcde predict`, `evaluate` and `stream` on the same model: one answer, in whatever form it is asked for."""
+
+import json
+
+import numpy as np
+import polars
+import pytest
+from tests.cli.learning import QUICK, as_long, labels, printed, vitals
+from tests.cli.streaming import answers
+from tests.cli.tables import run, write
+
+from logcde.cli.record import read_run
+
+LONG = ("--channel", "name", "--value", "x")
+
+
+def predict(trained, table, out, *options):
+    assert run("predict", trained / "model", table, "-o", out, *options) == 0
+    if out.suffix == ".jsonl":
+        return polars.read_ndjson(out)
+    return polars.read_csv(out) if out.suffix == ".csv" else polars.read_parquet(out)
+
+
+def test_every_form_of_table_in_and_out(trained, tmp_path):
+    whole = predict(trained, trained / "vitals.parquet", tmp_path / "a.parquet")
+    assert whole.columns == ["id", "t", "prediction", "probability_ill", "probability_well"]
+    assert whole["t"].unique().to_list() == [8.0]
+    text = predict(trained, trained / "vitals.parquet", tmp_path / "a.csv")
+    np.testing.assert_allclose(text["probability_ill"], whole["probability_ill"], rtol=1e-12)
+    assert predict(trained, trained / "vitals.parquet", tmp_path / "a.jsonl").equals(whole)
+    # Sorted by time, so that series are scattered over the file.
+    assert predict(trained, trained / "long.csv", tmp_path / "b.parquet", *LONG, "--rows", 3).equals(whole)
+    held_out = read_run(trained / "model").held_out
+    found = dict(zip(whole["id"], whole["probability_ill"], strict=True))
+    assert [found[one] for one in held_out.series] == [row[0] for row in held_out.probabilities]
+
+
+def test_the_same_while_observations_come_in(trained, stream, tmp_path):
+    whole = predict(trained, trained / "vitals.parquet", tmp_path / "a.parquet")
+    rows = vitals().filter(polars.col("id") == "p3").select("id", "t", "pulse", "temp").rows()
+    lines = [{"series": who, "time": t, "values": {"pulse": a, "temp": b}} for who, t, a, b in rows]
+    code, out, _ = stream(trained / "model", [*lines, {"series": "p3", "predict": 8.0}], "--when", "request")
+    (one,) = answers(out.splitlines()[-1])
+    expected = whole.filter(polars.col("id") == "p3").rows(named=True)[0]
+    assert code == 0
+    assert one["prediction"]["class"] == expected["prediction"]
+    for name, probability in one["prediction"]["probabilities"].items():
+        np.testing.assert_allclose(probability, expected[f"probability_{name}"], rtol=1e-5)
+
+
+def test_scores_of_held_out_series_are_those_of_training(trained, capsys):
+    assert run("evaluate", trained / "model", trained / "vitals.parquet", "--held-out", "--json") == 0
+    found, record = printed(capsys), read_run(trained / "model")
+    assert (found["metrics"], found["baseline"], found["series"]) == (record.metrics, record.baseline, 4)
+    assert run("evaluate", trained / "model", trained / "vitals.parquet") == 0
+    assert "Pass --held-out to look only at series that it has never seen." in capsys.readouterr().err
+
+
+def test_a_class_that_training_never_saw(trained, tmp_path, capsys):
+    write(labels(state="dead"), tmp_path / "labels.csv")
+    arguments = ("evaluate", trained / "model", trained / "vitals.parquet", "--targets", tmp_path / "labels.csv")
+    assert run(*arguments) == 0
+    assert "never seen the class 'dead', which is that of 1 series" in capsys.readouterr().out
+    assert run(*arguments, "--json") == 0
+    assert printed(capsys)["unknown_classes"] == {"dead": 1}
+
+
+def test_forecasts_at_stamps(untrained, tmp_path, capsys):
+    start = polars.datetime(2024, 1, 1) + polars.duration(hours=polars.col("id").str.slice(1).cast(int))
+    moved = vitals().with_columns(t=start + polars.duration(minutes=(polars.col("t") * 60).cast(int)))
+    write(as_long(moved), tmp_path / "a.parquet")
+    targets = moved.filter(polars.col("t").dt.minute() == 0).select("id", "t", level=polars.col("pulse") / 10)
+    write(targets.gather_every(2), tmp_path / "targets.csv")
+    columns, model = ("--series", "id", "--time", "t", *LONG), tmp_path / "model"
+    quick = ("--every", "2h", "--hidden", 4, "--steps", 4)
+    given = ("--targets", tmp_path / "targets.csv")
+    assert run("train", tmp_path / "a.parquet", *columns, *given, *quick, "-o", model) == 0
+    record = read_run(model)
+    assert (record.task, record.outputs, record.data.unit) == ("forecast", ["level"], "hours")
+    assert run("evaluate", model, tmp_path / "a.parquet", *given, "--held-out", "--json") == 0
+    assert printed(capsys)["metrics"] == record.metrics
+    asked = targets.filter(polars.col("id") == "p3")[2:5].select("id", "t")
+    write(asked, tmp_path / "at.csv")
+    assert run("predict", model, tmp_path / "a.parquet", "--at", tmp_path / "at.csv", "-o", tmp_path / "p.parquet") == 0
+    made = polars.read_parquet(tmp_path / "p.parquet")
+    assert made.columns == ["id", "t", "prediction_level"]
+    assert made["t"].to_list() == asked["t"].to_list()
+    assert run("predict", model, tmp_path / "a.parquet", "-o", tmp_path / "p.parquet") == 0
+    ends = polars.read_parquet(tmp_path / "p.parquet").filter(polars.col("id") == "p0")["t"].to_list()
+    assert [end.hour for end in ends] == [7]  # the usual gap, an hour, after the last stamp
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "said"),
+    [
+        (vitals().rename({"pulse": "pulze"}), (), "There is no column 'pulse'. Did you mean 'pulze'?"),
+        (as_long(vitals()).with_columns(name="n" + polars.col("name")), LONG, "The model was not trained on it"),
+        (vitals(), ("--at", "{folder}/a.parquet"), "--at and --every are for forecasts"),
+        (vitals(), ("-o", "{folder}/out.txt"), "ends in none of .parquet, .csv and .jsonl."),
+        (vitals(), ("-o", "{folder}/a.parquet/out.csv"), "cannot be written"),
+        (vitals().with_columns(t=polars.col("t") + 9), (), "Give a later --horizon"),
+    ],
+)
+def test_mistakes_are_sentences(trained, tmp_path, frame, options, said):
+    file = tmp_path / "a.parquet"
+    write(frame, file)
+    options = [str(option).format(folder=tmp_path) for option in options]
+    message = run("predict", trained / "model", file, "-o", tmp_path / "out.csv", *options)
+    assert str(message).startswith("logcde: ")
+    assert said in message
+    assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "stress", "stream"])
+def test_what_is_no_model(trained, folder, tmp_path, command):
+    rest = () if command == "stream" else (trained / "vitals.parquet",)
+    rest = (*rest, "-o", tmp_path / "out.csv") if command == "predict" else rest
+    assert "is a folder, but not one of a model: it has no model.json." in run(command, tmp_path, *rest)
+    assert "There is no folder " in run(command, tmp_path / "none", *rest)
+    if command != "stream":
+        assert "holds a model that was saved from Python" in run(command, folder, *rest)
+    assert not list(tmp_path.iterdir())
+
+
+def test_records_of_other_versions_are_refused(trained, tmp_path):
+    config = trained / "model" / "train.toml"
+    assert run("train", "--config", config, *QUICK, "-o", tmp_path / "model") == 0
+    file = tmp_path / "model" / "run.json"
+    content = json.loads(file.read_text())
+    for changed, said in ((content | {"format": 2}, "has format 2"), ([], "cannot be read as the record")):
+        file.write_text(json.dumps(changed))
+        assert said in run("predict", tmp_path / "model", trained / "vitals.parquet", "-o", tmp_path / "out.csv")

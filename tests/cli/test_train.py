@@ -1,0 +1,187 @@
+"""`logcde train`: a folder that says how it came about, that can be made again, and that Python can read."""
+
+import errno
+
+import numpy as np
+import polars
+import pytest
+from tests.cli.learning import QUICK, SERIES, as_long, labels, printed, tables, vitals
+from tests.cli.tables import run, write
+
+from logcde import estimators
+from logcde.artefact import files
+from logcde.cli import fitting
+from logcde.cli.record import read_run
+from logcde.streams import Streams
+
+
+def test_the_record_is_what_the_model_says(trained):
+    assert {file.name for file in (trained / "model").iterdir()} == {
+        "model.json",
+        "model.safetensors",
+        "run.json",
+        "train.toml",
+    }
+    record, estimator = read_run(trained / "model"), estimators.load(trained / "model")
+    held_out = record.held_out
+    assert (record.task, record.outputs, record.classes) == ("classify", ["state"], ["ill", "well"])
+    assert (record.data.series, record.data.trained, len(held_out.series)) == (SERIES, 16, 4)
+    assert sorted(held_out.truth) == ["ill", "ill", "well", "well"]
+    assert [channel.name for channel in record.data.channels] == ["pulse", "temp"]
+    assert record.history[-1].step == 4
+    assert record.choices["max_iter"].why == "as given"
+    streams = Streams.from_frame(as_long(vitals()), "id", "t", "name", "x", horizon=8.0)
+    places = [streams.ids.tolist().index(one) for one in held_out.series]
+    np.testing.assert_array_equal(estimator.predict_proba(streams[places]), held_out.probabilities)
+    assert estimator.predict(streams[places]).tolist() == held_out.prediction
+
+
+def test_what_was_written_repeats_itself_bit_for_bit(trained, tmp_path):
+    config = trained / "model" / "train.toml"
+    assert run("train", "--config", config, "-o", tmp_path / "again") == 0
+    same, other = (folder / "model.safetensors" for folder in (trained / "model", tmp_path / "again"))
+    assert same.read_bytes() == other.read_bytes()
+    again = read_run(tmp_path / "again")
+    assert again.config == read_run(trained / "model").config
+    assert run("train", f"--config={config}", "--seed", 1, "-o", tmp_path / "again", "--overwrite") == 0
+    assert same.read_bytes() != other.read_bytes()
+    assert read_run(tmp_path / "again").command == again.command.replace(" --output", " --seed 1 --output")
+
+
+def test_numbers_are_told_from_classes(untrained, tmp_path, capsys):
+    tables(tmp_path)
+    observed, answers = (
+        ("--channel", "name", "--value", "x"),
+        ("--targets", tmp_path / "labels.csv", "--target", "rise"),
+    )
+    model = tmp_path / "model"
+    assert run("train", tmp_path / "long.csv", *observed, *answers, *QUICK, "-o", model) == 0
+    assert "(the values of 'rise' are numbers)" in capsys.readouterr().out
+    record = read_run(model)
+    assert (record.task, record.outputs, set(record.metrics)) == ("regress", ["rise"], {"mse", "mae", "r2"})
+    assert run("evaluate", model, tmp_path / "long.csv", *answers, "--held-out", "--json") == 0
+    assert printed(capsys)["metrics"] == record.metrics
+    assert run("predict", model, tmp_path / "long.csv", "-o", tmp_path / "p.parquet") == 0
+    made = polars.read_parquet(tmp_path / "p.parquet")
+    assert made.columns == ["id", "t", "prediction"]
+    found = dict(zip(made["id"], made["prediction"], strict=True))
+    assert [[found[one]] for one in record.held_out.series] == record.held_out.prediction
+
+
+def test_an_older_model_stays_where_writing_fails(trained, tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    arguments = ("train", "--config", trained / "model" / "train.toml", "--overwrite", "-o", tmp_path / "model")
+    assert run(*arguments) == 0
+    before = (tmp_path / "model" / "run.json").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_write", full)
+        assert "cannot be written: No space left on device. Nothing was left behind." in run(*arguments)
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "fit", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert run(*arguments) == 130
+    assert (tmp_path / "model" / "run.json").read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+
+
+PLAIN = ("--target", "state")
+OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
+
+
+@pytest.mark.parametrize(
+    ("frame", "answers", "options", "said"),
+    [
+        (vitals(), None, ("--target", "stat"), "There is no column 'stat'. Did you mean 'state'?"),
+        (vitals(), None, (), "Say what is to be predicted: name the column with --target."),
+        (vitals(), None, (*PLAIN, "--series", "idd"), "There is no column 'idd'. Did you mean 'id'?"),
+        (vitals(), None, (*PLAIN, "--channels", "state"), "the answer would be in the question."),
+        (
+            vitals(),
+            None,
+            ("--target", "extra", "--channels", "pulse"),
+            "for the series 'p0'. Give each series one value.",
+        ),
+        (vitals(), labels()[3:], OTHER, "has no 'state' of 3 of 20 series, 'p0', 'p1', 'p2'. Add them, or pass"),
+        (vitals()[7:], labels(), OTHER, "has 'state' of 1 series that are not in {folder}/a.parquet, 'p0'."),
+        (vitals(), labels(id="q"), (*OTHER, "--series", "name"), "There is no column 'name'."),
+        (vitals().rename({"id": "who"}), labels(), (*OTHER, "--series", "who"), "the same name in both tables"),
+        (vitals(), labels().with_columns(id="t" + polars.col("id")), OTHER, "of none of the series"),
+        (
+            vitals(),
+            labels(rise=np.inf),
+            (*OTHER, "--target", "rise", "--channels", "pulse"),
+            "has inf for the series 'p0'.",
+        ),
+        (vitals(), labels(), (*OTHER, "--task", "regress"), "which is not a number. Name another column"),
+        (
+            vitals(),
+            labels(),
+            ("--task", "forecast", "--target", "state", "--channels", "pulse"),
+            "--target is a column of the table that",
+        ),
+        (vitals().with_columns(state=polars.lit("ill")), None, PLAIN, "All 20 series have the same 'state', 'ill'"),
+        (vitals().with_columns(state="id"), None, PLAIN, "There are 20 different values of 'state' in 20 series."),
+        (
+            vitals(),
+            labels(),
+            (*OTHER, "--task", "classify", "--target", "rise", "--channels", "pulse"),
+            "which names no class.",
+        ),
+        (vitals()[:7], None, PLAIN, "has one series only, 'p0'. Learning needs many."),
+        (
+            vitals().with_columns(none=polars.lit(None, float)),
+            None,
+            PLAIN,
+            "'none' is never observed in the 16 training",
+        ),
+        (vitals(), None, (*PLAIN, "--every", "1h"), "--every is '1h', but the stamps are plain numbers"),
+        (vitals(), None, (*PLAIN, "--steps", 0), "--steps is 0. Give at least 1."),
+        (vitals(), None, (*PLAIN, "--rate", 0), "--rate is 0.0. Give a small positive number"),
+        (vitals(), None, (*PLAIN, "--holdout", 1), "--holdout is 1.0. Give a share"),
+        (vitals(), None, (*PLAIN, "-o", "{folder}"), "exists and is not a saved model: there is 'a.parquet' in it."),
+        (vitals(), None, (*PLAIN, "-o", "{folder}/a.parquet/model"), "cannot be written: "),
+    ],
+)
+def test_mistakes_are_sentences(tmp_path, frame, answers, options, said):
+    write(frame, tmp_path / "a.parquet")
+    given = ["a.parquet"] if answers is None else ["a.parquet", "labels.csv"]
+    if answers is not None:
+        write(answers, tmp_path / "labels.csv")
+    options = [str(option).format(folder=tmp_path) for option in options]
+    message = run("train", tmp_path / "a.parquet", *QUICK, "-o", tmp_path / "model", *options)
+    assert str(message).startswith("logcde: ")
+    assert said.format(folder=tmp_path) in message
+    assert message.endswith(".")
+    assert sorted(file.name for file in tmp_path.iterdir()) == given
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('taget = "state"', "has 'taget', which is no option. Did you mean 'target'?"),
+        ('steps = "many"', "has steps = 'many': Expected `int`, got `str`."),
+        ("steps = ", "is not TOML: "),
+        (None, "cannot be read: No such file or directory."),
+    ],
+)
+def test_configurations_that_are_none(tmp_path, text, said):
+    if text is not None:
+        (tmp_path / "train.toml").write_text(text)
+    message = run("train", "--config", tmp_path / "train.toml", "-o", tmp_path / "model")
+    assert message.startswith("logcde: The configuration ")
+    assert said in message
+
+
+def test_an_older_model_is_replaced_only_if_that_is_said(trained):
+    message = run("train", "--config", trained / "model" / "train.toml", "-o", trained / "model")
+    assert message.endswith("exists already. Choose another name, or pass --overwrite to replace it.")
+
+
+def test_series_of_both_tables_are_enough_if_that_is_said(tmp_path, capsys):
+    write(vitals()[7:], tmp_path / "a.csv")
+    write(labels()[:-2], tmp_path / "labels.csv")
+    answers = ("--targets", tmp_path / "labels.csv", "--target", "state", "--only-matched")
+    options = (*QUICK, "--channels", "pulse", "temp", "--holdout", 0.05)
+    assert run("train", tmp_path / "a.csv", *options, *answers, "-o", tmp_path / "model") == 0
+    assert read_run(tmp_path / "model").data.series == SERIES - 3
