@@ -11,7 +11,9 @@ import pytest
 import logcde as lc
 
 ROOT = Path(__file__).parents[2]
-LOADED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?(?:https?:)?//|<link\b[^>]*\bhref=[\"']?(?:https?:)?//")
+LOADED = re.compile(
+    r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?(?:https?:)?//|<link\b[^>]*\bhref=[\"']?(?:https?:)?//"
+)
 
 
 def test_reference_has_every_public_name():
