@@ -66,13 +66,8 @@ def same(printed, shown, about):
 def _pattern(line, about):
     if line.strip() == "...":
         return r"(?:.*\n)*"
-    bare = line.rstrip("\n")
-    text = r"[^\n]*".join(map(_literal if not about else _roughly, bare.split("...")))
-    return text + r" *" + ("\n" if line.endswith("\n") else "")
-
-
-def _literal(text):
-    return re.escape(text.rstrip()) if text.endswith(" ") else re.escape(text)
+    parts = map(_roughly if about else re.escape, line.rstrip().split("..."))
+    return r"[^\n]*".join(parts) + " *" + ("\n" if line.endswith("\n") else "")
 
 
 def _roughly(text):
