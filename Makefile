@@ -3,12 +3,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format docs bench clean
 
 help:
 	@echo "make demo    embed generated streams, check them, decode them, draw them"
 	@echo "make test    format, lint, types, layers, then all tests and docstring examples"
 	@echo "make lint    the first four of these"
+	@echo "make docs    build the site into out/site; a broken link is an error"
 	@echo "make bench   time against every peer that is installed; results in benchmarks/"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -36,6 +37,10 @@ test: lint
 format: $(VENV)/.ready
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+docs: $(VENV)/.ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "out/site/index.html"
 
 # Peers belong to the benchmark only; pysiglib imports torch, whose plain build brings gigabytes that are not needed.
 $(VENV)/.peers: $(VENV)/.ready

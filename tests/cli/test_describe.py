@@ -31,7 +31,7 @@ def test_words(tmp_path, capsys, name):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{tmp_path / name}: a long table of 8 rows; series are looked at from 0.0 to 8.0"
     assert lines[2] == "2 series, 4 events, 40.0% of observations simultaneous"
-    assert "Of 4 events, 3 observe 1 channel, 1 observe 2 channels." in lines
+    assert "Of 4 events, 3 observe 1 channel, 1 observes 2 channels." in lines
     assert "Missing values, which are no observations: 2 (never: 1, pulse: 1)." in lines
     assert "Stamps that repeat: 1 values of a channel at a stamp that had one already." in lines
     assert "Channels without a single observation: 'never'." in lines

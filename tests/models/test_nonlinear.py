@@ -114,3 +114,16 @@ def test_raw_first_values_enter_the_initial_state():
     inputs = lc.Inputs.of(path)
     expected = model.initial.weight @ np.array([1.0, 4.0, 0.0], np.float32) + model.initial.bias
     np.testing.assert_allclose(model.initial(inputs[1].opening, inputs[1].static), expected, rtol=1e-6)
+
+
+def test_log_signatures_and_controls_are_predicted_as_they_are_in_the_precision_of_the_model():
+    streams = lc.Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"])
+    logsigs = lc.Embedding(depth=1)(streams, lc.Partition.uniform(2))
+    controls = lc.LinearControl()(streams, lc.Partition.uniform(2))
+    for dtype in (jnp.float32, jnp.float64):
+        for data, family in ((logsigs, lc.LogSLiCE), (controls, lc.NCDE)):
+            model = family(data.basis, hidden=4, outputs=2, dtype=dtype, key=jax.random.key(0))
+            expected = lc.predict_all(model, lc.Inputs.of(data, dtype=dtype))
+            found = lc.predict_all(model, data)
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, expected)

@@ -86,7 +86,9 @@ def _as_text(scan: "Scan", streams: "Streams", summary: "Summary", lost: "Unseen
 def _together(summary: "Summary") -> str:
     """How many events observe one channel, two, ..."""
     seen = [(number, count) for number, count in enumerate(summary.together.tolist()) if count]
-    told = [f"{count:,} observe {number:,} channel{'s' * (number > 1)}" for number, count in seen[:5]]
+    told = [
+        f"{count:,} observe{'s' * (count == 1)} {number:,} channel{'s' * (number > 1)}" for number, count in seen[:5]
+    ]
     if seen[5:]:
         told.append(f"{sum(count for _, count in seen[5:]):,} observe {seen[5][0]:,} to {seen[-1][0]:,}")
     return f"Of {summary.events:,} events, {', '.join(told)}."

@@ -8,11 +8,15 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from logcde import artefact
 from logcde.algebra import Basis
-from logcde.embedding import Opening, Source
+from logcde.embedding import LogSignatures, Opening, Source
+from logcde.errors import ModelError
+from logcde.flows.controls import Controls
 from logcde.flows.dynamics import AbstractBatchDynamics, AbstractDynamics, Carry, Noted
 from logcde.models.initial import Initial
 from logcde.models.inputs import Inputs
@@ -136,9 +140,28 @@ class CDE(AbstractBatchModel):
         return steps if self.basis is None else self.scaling(steps, self.basis)
 
 
-def predict_all(model: AbstractModel, inputs: Inputs) -> Float[Array, "series *interval output"]:
-    """The predictions of many series, compiled."""
-    return _mapped(model, inputs)
+def predict_all(
+    model: AbstractModel, inputs: Inputs | LogSignatures | Controls
+) -> Float[Array, "series *interval output"]:
+    """The predictions of many series, compiled.
+
+    Log-signatures and controls are taken in the precision of the model; with static features, give `Inputs`.
+
+    >>> from logcde import Basis, LogSLiCE
+    >>> basis = Basis(("pulse", "time"), 2)
+    >>> model = LogSLiCE(basis, hidden=4, block=1, outputs=2, key=jax.random.key(0))
+    >>> predict_all(model, LogSignatures(np.ones((5, 3, 3)), np.full(5, 3), basis)).shape
+    (5, 2)
+    """
+    return _mapped(model, inputs if isinstance(inputs, Inputs) else Inputs.of(inputs, dtype=dtype_of(model)))
+
+
+def dtype_of(model: AbstractModel) -> np.dtype:
+    """The dtype of a model's numbers."""
+    dtypes = {jnp.finfo(leaf.dtype).dtype for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)}
+    if not dtypes:
+        raise ModelError("The model has no parameters.")
+    return np.result_type(*dtypes)
 
 
 @eqx.filter_jit

@@ -5,13 +5,13 @@ from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Num
 
 from logcde.embedding import LogSignatures
 from logcde.errors import TrainingError
 from logcde.models import AbstractModel, Inputs
+from logcde.models.model import dtype_of
 
 Data: TypeAlias = LogSignatures | Inputs
 Targets: TypeAlias = Array | np.ndarray | Sequence
@@ -66,14 +66,6 @@ def examples_of(model: AbstractModel, data: Data, targets: Targets, static: Any 
     shape = eqx.filter_eval_shape(model, inputs[0]).shape
     checked = _targets_of(np.asarray(targets), np.asarray(inputs.outputs), shape, dtype)
     return Examples(jax.tree.map(np.asarray, inputs), checked, len(shape) == 2)
-
-
-def dtype_of(model: AbstractModel) -> np.dtype:
-    """The dtype of a model's numbers."""
-    dtypes = {jnp.finfo(leaf.dtype).dtype for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)}
-    if not dtypes:
-        raise TrainingError("The model has no parameters to train.")
-    return np.result_type(*dtypes)
 
 
 def split(examples: Examples, validation: Validation, rng: np.random.Generator) -> np.ndarray:

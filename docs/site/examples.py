@@ -1,0 +1,21 @@
+"""Examples in docstrings become blocks of code: left alone, Markdown would take `>>>` for a quotation."""
+
+import re
+from typing import Any
+
+import griffe
+
+EXAMPLE = re.compile(r"(?:^>>> .*\n?)(?:^(?!\s*$).*\n?)*", re.MULTILINE)
+
+
+class Examples(griffe.Extension):
+    """Fences around the examples of every docstring."""
+
+    def on_object(self, *, obj: griffe.Object, **others: Any) -> None:
+        """Rewrite one docstring."""
+        if obj.docstring is not None:
+            obj.docstring.value = EXAMPLE.sub(_fenced, obj.docstring.value)
+
+
+def _fenced(found: re.Match[str]) -> str:
+    return f"```pycon\n{found[0].rstrip()}\n```\n"

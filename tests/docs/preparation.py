@@ -1,0 +1,32 @@
+"""What pages take for granted: names that stand for a reader's own data, and environments of scripts."""
+
+PATIENTS = """
+import jax
+import numpy as np
+import polars
+
+rng = np.random.default_rng(0)
+
+
+def table(ids):
+    rows = []
+    for patient in ids:
+        for hours in np.cumsum(rng.exponential(0.7, 8)).tolist():
+            for vital in ("heart_rate", "temp")[: rng.integers(1, 3)]:
+                rows.append((patient, hours, vital, rng.normal(70.0 if vital == "heart_rate" else 37.0)))
+    return polars.DataFrame(rows, schema=["patient", "hours", "vital", "x"], orient="row")
+
+
+df, new = table([f"p{n}" for n in range(20)]), table(["q1", "q2"])
+targets, key = rng.normal(size=(20, 2)), jax.random.key(0)
+died = {f"p{n}": n % 2 == 0 for n in range(20)}
+"""
+
+PREPARED = {
+    "README.md": PATIENTS,
+    "docs/synthetic.md": "import numpy as np\ntimes = np.linspace(0.0, 1.0, 5)",
+}
+"""Code that is run before the blocks of a page. Pages of the site that are not here stand by themselves."""
+
+DATA = {"docs/datasets.md": "SelfRegulationSCP1"}
+"""Pages that read a data set which does not come with the package."""
