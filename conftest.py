@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 
 # Tests compile much and compute little: XLA need not make the best of it, nor compile a program once for each process.
@@ -10,11 +11,6 @@ os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent / ".pytest_c
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
-import jax
-from jaxtyping import install_import_hook
-
-jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Kernels are left out: Numba compiles their plain Python source.
 CHECKED = [
     "algebra",
@@ -29,8 +25,15 @@ CHECKED = [
     "testing",
     "datasets",
 ]
-with install_import_hook([f"logcde.{name}" for name in CHECKED], "beartype.beartype"):
-    import logcde._api  # noqa: F401
+# The process that hands out tests to others (-n) runs none, and they wait for it.
+if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv:
+    import jax
+    from jaxtyping import install_import_hook
+
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    with install_import_hook([f"logcde.{name}" for name in CHECKED], "beartype.beartype"):
+        import logcde._api  # noqa: F401
 
 # Examples in docstrings are collected by importing every module.
 collect_ignore = [] if importlib.util.find_spec("aeon") else ["src/logcde/estimators/aeon.py"]
