@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import log_loss, mean_absolute_error, mean_squared_error, r2_score, recall_score, roc_auc_score
 
-LEAST = np.finfo(np.float64).eps
-"""A probability that is called zero counts as this, so that one sure mistake is not infinitely bad."""
 HIGHER = {"accuracy": True, "balanced accuracy": True, "log loss": False, "auroc": True}
 HIGHER |= {"mse": False, "mae": False, "r2": True}
 """Whether more is better."""
@@ -24,15 +23,14 @@ def of_classes(truth: Sequence[Any], probabilities: np.ndarray, classes: Sequenc
     """
     places = {one: number for number, one in enumerate(classes)}
     code = np.array([places.get(one, -1) for one in truth], np.int64)
-    right = probabilities.argmax(axis=1) == code
-    each = [right[[one == other for other in truth]].mean() for one in dict.fromkeys(truth)]
-    scores = {"accuracy": right.mean(), "balanced accuracy": np.mean(each)}
+    found = probabilities.argmax(axis=1)
+    each = recall_score(code, found, labels=np.unique(code), average="macro", zero_division=0.0)
+    scores = {"accuracy": (found == code).mean(), "balanced accuracy": each}
     known = code >= 0
     if known.any():
-        chance = probabilities[known, code[known]]
-        scores["log loss"] = -np.log(np.clip(chance, LEAST, 1.0)).mean()
+        scores["log loss"] = log_loss(code[known], probabilities[known], labels=np.arange(len(classes)))
     if len(classes) == 2 and {0, 1} <= set(code.tolist()):
-        scores["auroc"] = _area(probabilities[known, 1], code[known] == 1)
+        scores["auroc"] = roc_auc_score(code[known], probabilities[known, 1])
     return {name: float(score) for name, score in scores.items()}
 
 
@@ -47,18 +45,9 @@ def of_numbers(truth: np.ndarray, prediction: np.ndarray) -> dict[str, float]:
     known = np.isfinite(truth)
     outputs = [(truth[seen, n], prediction[seen, n]) for n, seen in enumerate(known.T) if seen.any()]
     scores = {
-        "mse": np.mean([np.square(a - b).mean() for a, b in outputs]),
-        "mae": np.mean([np.abs(a - b).mean() for a, b in outputs]),
+        "mse": np.mean([mean_squared_error(a, b) for a, b in outputs]),
+        "mae": np.mean([mean_absolute_error(a, b) for a, b in outputs]),
     }
     if all(a.std() > 0 for a, _ in outputs):
-        scores["r2"] = np.mean([1.0 - np.square(a - b).mean() / a.var() for a, b in outputs])
+        scores["r2"] = np.mean([r2_score(a, b) for a, b in outputs])
     return {name: float(score) for name, score in scores.items()}
-
-
-def _area(score: np.ndarray, positive: np.ndarray) -> float:
-    """The chance that a positive one scores higher than a negative one; ties count half."""
-    values, group = np.unique(score, return_inverse=True)
-    count = np.bincount(group, minlength=len(values))
-    rank = (np.cumsum(count) - (count - 1) / 2)[group]
-    yes = int(positive.sum())
-    return float((rank[positive].sum() - yes * (yes + 1) / 2) / (yes * (len(score) - yes)))

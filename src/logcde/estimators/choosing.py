@@ -79,7 +79,7 @@ def choose_embedding(
     """Units of the channels, their counts where they are not observed together, depth 2 where it can say something."""
     schema = streams.schema
     made: dict[str, Choice] = {}
-    made["units"] = Choice(units, GIVEN) if units is not None else Choice(Robust(), "few wild values cannot spoil it")
+    made["units"] = Choice(units, GIVEN) if units is not None else Choice(Robust(), "a few wild values cannot spoil it")
     scales = Scales.fit(streams, made["units"].value) if not schema.terms else None
     if scales is None:
         made["units"] = Choice(None, "values with higher-order terms have their units already")
