@@ -28,6 +28,7 @@ CHECKED = [
     "online",
     "testing",
     "datasets",
+    "report",
 ]
 with install_import_hook([f"logcde.{name}" for name in CHECKED], "beartype.beartype"):
     import logcde._api  # noqa: F401

@@ -17,6 +17,7 @@ from logcde.cli.describe import Describe
 from logcde.cli.embed import Embed
 from logcde.cli.evaluate import Evaluate
 from logcde.cli.predict import Predict
+from logcde.cli.report import Report
 from logcde.cli.stream import Stream
 from logcde.cli.stress import Stress
 from logcde.cli.train import Train
@@ -95,6 +96,7 @@ COMMANDS: dict[str, type] = {
     "evaluate": Evaluate,
     "predict": Predict,
     "stress": Stress,
+    "report": Report,
     "stream": Stream,
     "reproduce": Reproduce,
     "datasets": Datasets,
