@@ -4,7 +4,7 @@ import html
 import math
 from collections.abc import Sequence
 
-MANY = 12
+MANY = 20
 """Rows from which on a table is folded."""
 
 

@@ -19,8 +19,8 @@ def of_numbers(run: Run, held_out: HeldOut) -> Markup:
     lost = int((np.isfinite(truth) & ~np.isfinite(prediction)).sum())
     parts = []
     if lost:
-        told = f"{lost:,} predictions are not finite numbers, and are left out of what follows."
-        parts.append(tag("p", told, kind="warning"))
+        told = "1 prediction is not a finite number" if lost == 1 else f"{lost:,} predictions are not finite numbers"
+        parts.append(tag("p", f"{told}: left out of what follows.", kind="warning"))
     if not known.any():
         return joined(*parts, tag("p", "There is nothing left to show."))
     parts.append(tag("h3", "Predicted and true"))
@@ -67,7 +67,7 @@ def _over_time(run: Run, held_out: HeldOut, truth: np.ndarray, prediction: np.nd
 
 def _largest(run: Run, held_out: HeldOut, truth: np.ndarray, prediction: np.ndarray, known: np.ndarray) -> Markup:
     """Errors in units of how much an output varies, so that outputs can be compared."""
-    spread = np.array([np.std(truth[seen, place]) for place, seen in enumerate(known.T)])
+    spread = np.array([np.std(truth[seen, place]) if seen.any() else 0.0 for place, seen in enumerate(known.T)])
     size = np.where(known, np.abs(prediction - truth) / np.where(spread > 0, spread, 1.0), -1.0)
     order = np.argsort(-size, axis=None, kind="stable")[:MOST_ROWS]
     rows = []
