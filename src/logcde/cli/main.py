@@ -13,6 +13,7 @@ import tyro
 from logcde.cli.bench import Bench
 from logcde.cli.config import with_config
 from logcde.cli.datasets import Datasets
+from logcde.cli.demo import Demo
 from logcde.cli.describe import Describe
 from logcde.cli.embed import Embed
 from logcde.cli.evaluate import Evaluate
@@ -101,6 +102,7 @@ COMMANDS: dict[str, type] = {
     "reproduce": Reproduce,
     "datasets": Datasets,
     "bench": Bench,
+    "demo": Demo,
     "cite": Cite,
 }
 

@@ -1,7 +1,9 @@
 """`logcde report`: a page about a training run, for people."""
 
+import contextlib
 import dataclasses
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +45,7 @@ def write_report(folder: Path, output: Path | None = None) -> Path:
     from logcde.artefact.files import REPORT
     from logcde.cli.config import as_toml
     from logcde.cli.trained import kind
+    from logcde.report.page import page
     from logcde.report.record import RUN, read_run
 
     kind(folder)
@@ -60,14 +63,8 @@ def write_report(folder: Path, output: Path | None = None) -> Path:
             f"In the folder of a model a report is called {REPORT}, and not {target.name}. Choose another folder with "
             "-o, or leave out -o."
         )
-    try:
-        from logcde.report.page import page
-
+    with needing_figures():
         text = page(run, as_toml(run.config))
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise ArtefactError('Reports need Matplotlib, which is not installed: pip install "logcde[plot]".') from error
     try:
         return write_whole(target, text)
     except OSError as error:
@@ -75,3 +72,14 @@ def write_report(folder: Path, output: Path | None = None) -> Path:
             f"{target} cannot be written: {error.strerror or error}. Nothing was left behind. See whether the folder "
             "may be written to and has room, or choose another with -o."
         ) from error
+
+
+@contextlib.contextmanager
+def needing_figures() -> Iterator[None]:
+    """Say what to install where Matplotlib is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise ArtefactError('Reports need Matplotlib, which is not installed: pip install "logcde[plot]".') from error

@@ -51,7 +51,10 @@ def _confusion(run: Run, held_out: HeldOut) -> Markup:
         total = sum(pairs[true, said] for said in known)
         body.append(tag("tr", tag("th", str(true)), *(_cell(pairs[true, said], total, true == said) for said in known)))
     made = tag("table", tag("thead", head), tag("tbody", *body), kind="confusion")
-    return joined(made, tag("p", "Numbers of series. The darker, the more of the true class; framed is right."))
+    told = (
+        "Numbers of series. The stronger the colour, the larger the share of the true class; what is framed is right."
+    )
+    return joined(made, tag("p", told))
 
 
 def _cell(count: int, total: int, right: bool) -> Markup:
