@@ -10,14 +10,14 @@ from logcde.cli import demonstration
 from logcde.report.record import read_run
 
 
-def test_everything_is_where_the_last_line_says(tmp_path, capsys):
+def test_everything_is_where_the_last_line_says(untrained, tmp_path, capsys):
     out = tmp_path / "new folder"
     assert run("demo", "--quick", "--out", out) == 0
     said = capsys.readouterr().out
     assert "24 series, 4,717 events" in said
     assert "decode to exactly the observations that went in" in said
     assert said.splitlines()[-1] == f"Picture: {out / 'demo.png'}   Report: {out / 'demo' / 'report.html'}"
-    assert float(re.findall(r"difference from offline predictions is (\S+),", said)[0]) < 1e-6
+    assert float(re.findall(r"difference from offline predictions is (\S+),", said)[0]) < 1e-4
     assert (out / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(file.name for file in out.iterdir()) == [
         "demo",

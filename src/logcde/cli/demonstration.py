@@ -186,7 +186,7 @@ def comparison(fitted: Fitted, rival: Filled) -> str:
     ]
     title = (
         f"At {len(scored.ids):,} query times of {scored.series:,} held-out series. Neither model looks ahead, and both "
-        "had the same series and number of steps:"
+        "had the same series and number of steps; seconds are those of this machine, with compiling:"
     )
     return "\n".join([title, head, *rows])
 
