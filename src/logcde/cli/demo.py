@@ -20,7 +20,7 @@ class Demo:
     """
 
     out: Path = Path("out")
-    """Folder for the picture, demo.png, and for demo, the trained model with its report."""
+    """Folder to write to: demo.png, demo (the trained model with its report), and the two tables it was trained on."""
     quick: bool = False
     """A few series and steps, to see that all is in place; models learn next to nothing."""
 

@@ -76,7 +76,9 @@ def examples(
             axes.set_title(plain(f"{name}, {outputs[number]}"), loc="left", fontsize=9)
     for axes in grid[-1]:
         axes.set_xlabel(f"time, {unit}" if unit else "time")
-    grid[0, 0].legend(frameon=False, fontsize=8, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+    figure.legend(
+        *grid[0, 0].get_legend_handles_labels(), frameon=False, fontsize=8, ncols=2, loc="outside upper right"
+    )
     return drawn(figure, "examples", "The first held-out series. Each prediction is made from what came before it.")
 
 
