@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: help demo test lint format docs bench clean
 
 help:
-	@echo "make demo    embed generated streams, check them, decode them, draw them"
+	@echo "make demo    train on generated streams, compare, predict online; a picture and a report in out/ (about two minutes)"
 	@echo "make test    format, lint, types, layers, then all tests and docstring examples"
 	@echo "make lint    the first four of these"
 	@echo "make docs    build the site into out/site; a broken link is an error"
@@ -21,7 +21,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/.ready
-	$(BIN)/python -m logcde.demo
+	$(BIN)/python -m logcde demo
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff format --check

@@ -24,6 +24,7 @@ CHECKED = [
     "online",
     "testing",
     "datasets",
+    "report",
 ]
 # The process that hands out tests to others (-n) runs none, and they wait for it.
 if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv:

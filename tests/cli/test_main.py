@@ -13,6 +13,8 @@ from logcde.cli import main
         ("embed", "--no-counts"),
         ("train", "logcde train vitals.csv --series patient --target died -o model/"),
         ("stress", "logcde stress model/ vitals.parquet --plot stress.png"),
+        ("report", "logcde report model/ -o model.html"),
+        ("demo", "logcde demo --out out"),
     ],
 )
 def test_help_needs_nothing_heavy(command, example):

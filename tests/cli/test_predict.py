@@ -9,7 +9,7 @@ from tests.cli.learning import QUICK, as_long, labels, printed, vitals
 from tests.cli.streaming import answers
 from tests.cli.tables import run, write
 
-from logcde.cli.record import read_run
+from logcde.report.record import read_run
 
 LONG = ("--channel", "name", "--value", "x")
 

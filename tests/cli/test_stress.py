@@ -3,7 +3,7 @@
 from tests.cli.learning import printed
 from tests.cli.tables import run
 
-from logcde.cli.record import read_run
+from logcde.report.record import read_run
 
 
 def test_a_model_on_less_and_less(trained, tmp_path, capsys):

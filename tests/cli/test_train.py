@@ -11,7 +11,7 @@ from tests.cli.tables import run, write
 from logcde import estimators
 from logcde.artefact import files
 from logcde.cli import fitting
-from logcde.cli.record import read_run
+from logcde.report.record import read_run
 from logcde.streams import Streams
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from logcde import Embedding, Streams, plot, realise
+from logcde import Embedding, Partition, Streams, decode, plot, realise
 from logcde.errors import StreamError
 from logcde.train import Evaluation
 
@@ -60,3 +60,25 @@ def test_history_of_one_run():
     assert drawn.get_yscale() == "linear"
     np.testing.assert_array_equal(drawn.lines[1].get_ydata(), [0.5, 0.8, np.nan])
     assert len(plot.history(axes(), [Evaluation(1, 1.0, 0.1, 0.9, {}, False)]).lines) == 1
+
+
+def test_a_failed_figure_leaves_the_old_one_alone(tmp_path):
+    class Broken:
+        def savefig(self, *_, **__):
+            raise OSError("no space left")
+
+    target = tmp_path / "figure.png"
+    target.write_bytes(b"old")
+    with pytest.raises(OSError, match="no space left"):
+        plot.save(Broken(), target)
+    assert list(tmp_path.iterdir()) == [target]
+    assert target.read_bytes() == b"old"
+
+
+def test_a_channel_that_was_never_seen_has_a_lane_too():
+    streams = Streams.from_arrays([[0.5, 1.0]], [[[1.0, np.nan], [2.0, np.nan]]], channels=("seen", "unseen"))
+    embedding, partition = Embedding(), Partition.uniform(2)
+    cuts, paths = partition.cuts(streams), realise(streams, embedding)
+    figure = plot.overview(streams, cuts, embedding(streams, partition), paths[0], decode(paths))
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == ["unseen", "seen"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from logcde.cli.record import Kind
 from logcde.errors import TableError
+from logcde.report.record import Kind
 
 MOST_CLASSES = 20
 """Whole numbers that are taken for classes, unless the user says otherwise."""

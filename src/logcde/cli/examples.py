@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logcde.cli.answers import Answers, as_classes, as_numbers, check_ids, ids_of, infer, match, read_target
-from logcde.cli.record import Kind
 from logcde.cli.table import Table
 from logcde.cli.tasks import TASKS, AbstractTask
 from logcde.cli.waiting import bar
 from logcde.errors import TableError
+from logcde.report.record import Kind
 
 if TYPE_CHECKING:
     from logcde.streams import Schema, Streams

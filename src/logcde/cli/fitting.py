@@ -16,10 +16,10 @@ from logcde._machine import machine, versions
 from logcde.cli.config import as_command, as_toml, options_of
 from logcde.cli.examples import Examples
 from logcde.cli.learning import NAMES, Learning
-from logcde.cli.record import CONFIG, RUN, Channel, Chosen, Data, HeldOut, Look, Run, write_run
 from logcde.cli.scoring import Scored, score, table_of
 from logcde.estimators import saving
 from logcde.estimators.choosing import usual_gap
+from logcde.report.record import CONFIG, RUN, Channel, Chosen, Data, HeldOut, Look, Run, write_run
 from logcde.streams.partition import Every
 from logcde.streams.schema import listed
 

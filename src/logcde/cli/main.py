@@ -13,10 +13,12 @@ import tyro
 from logcde.cli.bench import Bench
 from logcde.cli.config import with_config
 from logcde.cli.datasets import Datasets
+from logcde.cli.demo import Demo
 from logcde.cli.describe import Describe
 from logcde.cli.embed import Embed
 from logcde.cli.evaluate import Evaluate
 from logcde.cli.predict import Predict
+from logcde.cli.report import Report
 from logcde.cli.stream import Stream
 from logcde.cli.stress import Stress
 from logcde.cli.train import Train
@@ -95,10 +97,12 @@ COMMANDS: dict[str, type] = {
     "evaluate": Evaluate,
     "predict": Predict,
     "stress": Stress,
+    "report": Report,
     "stream": Stream,
     "reproduce": Reproduce,
     "datasets": Datasets,
     "bench": Bench,
+    "demo": Demo,
     "cite": Cite,
 }
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logcde.cli import scores
-from logcde.cli.record import Kind
 from logcde.errors import TableError
+from logcde.report.record import Kind
 
 if TYPE_CHECKING:
     from logcde.streams import Streams

@@ -46,7 +46,7 @@ class Train:
         try:
             with in_options():
                 self.learning.check()
-                _check_place(self.output, self.overwrite)
+                check_place(self.output, self.overwrite)
                 self._fit()
                 sys.stdout.write(f"{self.output}: the model. Try it on new series of the same form:\n")
                 sys.stdout.write(f"  logcde predict {self.output} NEW.parquet -o predictions.parquet\n")
@@ -70,7 +70,7 @@ class Train:
             raise ArtefactError(_unwritable(self.output, error)) from error
 
 
-def _check_place(path: Path, overwrite: bool) -> None:
+def check_place(path: Path, overwrite: bool) -> None:
     """Refuse a place where nothing can be written, before any work is done."""
     from logcde.artefact.files import check_target
 

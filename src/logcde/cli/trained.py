@@ -11,10 +11,10 @@ import numpy as np
 import tyro
 
 from logcde.cli.config import from_options
-from logcde.cli.record import RUN, Run, read_run
 from logcde.cli.table import Table, in_options
 from logcde.cli.tasks import TASKS, AbstractTask
 from logcde.errors import ArtefactError
+from logcde.report.record import RUN, Run, read_run
 
 if TYPE_CHECKING:
     from logcde.models import CDE

@@ -1,0 +1,85 @@
+"""`logcde report`: a page about a training run, for people."""
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from logcde.errors import ArtefactError
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Write one HTML page about a trained model: scores, predictions, training, data, settings, and how to repeat it.
+
+    The page needs nothing beside itself, so it can be sent and kept as one file. Examples:
+
+    logcde report model/
+
+    logcde report model/ -o model.html
+    """
+
+    model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL")]
+    """The folder that logcde train wrote."""
+    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """The file to write; report.html in that folder if not given."""
+
+    def run(self) -> int:
+        """Do it."""
+        try:
+            target = write_report(self.model, self.output)
+        except KeyboardInterrupt:
+            sys.stderr.write("logcde: stopped. No report was written.\n")
+            return 130
+        sys.stdout.write(f"{target}: the report. Open it in a browser.\n")
+        return 0
+
+
+def write_report(folder: Path, output: Path | None = None) -> Path:
+    """Write the page about the model in a folder. Returns its path."""
+    from logcde._files import write_whole
+    from logcde.artefact.files import REPORT
+    from logcde.cli.config import as_toml
+    from logcde.cli.trained import kind
+    from logcde.report.page import page
+    from logcde.report.record import RUN, read_run
+
+    kind(folder)
+    run = read_run(folder)
+    if run is None:
+        raise ArtefactError(
+            f"{folder} has no {RUN}, the record of a training run: its model was saved from Python. Reports are about "
+            "models that logcde train wrote."
+        )
+    target = folder / REPORT if output is None else output
+    if target.is_dir():
+        raise ArtefactError(f"{target} is a folder. Give the name of a file with -o, such as {target / REPORT}.")
+    if target.resolve().parent == folder.resolve() and target.name != REPORT:
+        raise ArtefactError(
+            f"In the folder of a model a report is called {REPORT}, and not {target.name}. Choose another folder with "
+            "-o, or leave out -o."
+        )
+    with needing_figures():
+        text = page(run, as_toml(run.config))
+    try:
+        return write_whole(target, text)
+    except OSError as error:
+        raise ArtefactError(
+            f"{target} cannot be written: {error.strerror or error}. Nothing was left behind. See whether the folder "
+            "may be written to and has room, or choose another with -o."
+        ) from error
+
+
+@contextlib.contextmanager
+def needing_figures() -> Iterator[None]:
+    """Say what to install where Matplotlib is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        raise ArtefactError('Reports need Matplotlib, which is not installed: pip install "logcde[plot]".') from error
