@@ -46,8 +46,8 @@ class Hats:
            [0.  , 1.  , 1.  ]])
     """
 
-    starts: Int64[np.ndarray, "channel+1"]
-    offsets: Int64[np.ndarray, "channel+1"]
+    starts: Int64[np.ndarray, "_"]
+    offsets: Int64[np.ndarray, "_"]
     knots: Float64[np.ndarray, "knot"]
     letter: Int32[np.ndarray, "knot"]
 
