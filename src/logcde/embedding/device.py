@@ -42,9 +42,9 @@ def embed(
 def logsignatures(padded: PaddedStreams, scan: AbstractScan = Sequential()) -> Float[Array, "interval lie"]:
     """Log-signatures of one padded series, zero beyond its own number of intervals.
 
-    Differentiable in the real numbers of `padded`: values, terms and knots anywhere, values with levels where they are
-    none of these; times where no event, query point
-    or knot meets another, because beyond such a meeting the order of the factors changes.
+    Differentiable in the real numbers of `padded`: values, terms and knots anywhere, but for values that are exactly at
+    one of the embedding's levels; times where no event, query point or knot meets another, because beyond such a
+    meeting the order of the factors changes.
 
     >>> from logcde.streams import Partition
     >>> streams = Streams.from_arrays([[0.5, 1.0]], [[[3.0], [4.0]]])
