@@ -19,6 +19,7 @@ from logcde.streams import Robust as Robust
 from logcde.streams import Scale as Scale
 from logcde.streams import Scales as Scales
 from logcde.streams import Standard as Standard
+from logcde.streams import Levels as Levels
 from logcde.streams import beside as beside
 from logcde.streams import drop as drop
 from logcde.streams import with_clock as with_clock

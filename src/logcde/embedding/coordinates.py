@@ -7,17 +7,21 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from logcde.algebra import Basis
-from logcde.streams import Scales, Schema, Streams
+from logcde.embedding.hats import Hats, letters_of
+from logcde.streams import Levels, Scales, Schema, Streams
 
 TIME = "time"
 
 
 @dataclasses.dataclass(frozen=True)
 class Coordinates:
-    """Letters in their order: values, counts, continuous channels, time last; values in the units of `scales`.
+    """Letters in their order: values, counts or levels, continuous channels, time last; values in units of `scales`.
 
     >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True).letters
     ('a', 'b', '#a', '#b', 'time')
+    >>> levels = Levels(("a", "b"), ((60.0, 75.0), (0.0,)))
+    >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True, levels=levels).letters
+    ('a', 'b', '#a~60', '#a~75', '#b', 'time')
     """
 
     schema: Schema
@@ -25,16 +29,21 @@ class Coordinates:
     counts: bool
     time: bool
     scales: Scales | None = None
+    levels: Levels | None = None
 
     def __post_init__(self) -> None:
         if self.scales is not None:
             self.scales.check(self.schema.channels)
+        if self.levels is not None:
+            self.levels.check(self.schema.channels)
 
     @functools.cached_property
     def letters(self) -> tuple[str, ...]:
         """Names of all letters."""
         channels = self.schema.channels
-        counts = tuple(f"#{name}" for name in channels) if self.counts else ()
+        counts = tuple(f"#{name}" for name in channels) if self.counted else ()
+        if self.levels is not None:
+            counts = letters_of(self.levels)
         return (*channels, *counts, *self.schema.continuous, *((TIME,) if self.time else ()))
 
     @functools.cached_property
@@ -52,9 +61,20 @@ class Coordinates:
         return len(self.schema.channels)
 
     @property
+    def counted(self) -> bool:
+        """Whether each channel has one letter that counts its observations, and no levels."""
+        return self.counts and self.levels is None
+
+    @functools.cached_property
+    def hats(self) -> Hats | None:
+        """How observations are shared between levels, if there are some."""
+        return None if self.levels is None else Hats.of(self.levels, self.scales)
+
+    @property
     def discrete(self) -> int:
         """How many letters move at events only; the continuous ones come after them."""
-        return self.channels * (2 if self.counts else 1)
+        levels = 0 if self.levels is None else sum(map(len, self.levels.knots))
+        return self.channels * (2 if self.counted else 1) + levels
 
     @functools.cached_property
     def term_coordinates(self) -> Float64[np.ndarray, "term lie"]:

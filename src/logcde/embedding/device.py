@@ -42,8 +42,9 @@ def embed(
 def logsignatures(padded: PaddedStreams, scan: AbstractScan = Sequential()) -> Float[Array, "interval lie"]:
     """Log-signatures of one padded series, zero beyond its own number of intervals.
 
-    Differentiable in the real numbers of `padded`: values, terms and knots anywhere; times where no event, query point
-    or knot meets another, because beyond such a meeting the order of the factors changes.
+    Differentiable in the real numbers of `padded`: values, terms and knots anywhere, but for values that are exactly at
+    one of the embedding's levels; times where no event, query point or knot meets another, because beyond such a
+    meeting the order of the factors changes.
 
     >>> from logcde.streams import Partition
     >>> streams = Streams.from_arrays([[0.5, 1.0]], [[[3.0], [4.0]]])
@@ -121,7 +122,11 @@ def _event_increments(padded: PaddedStreams) -> Levels:
     before = jnp.take_along_axis(padded.values, jnp.maximum(padded.previous, 0), axis=0)
     change = padded.values - jnp.where(padded.previous >= 0, before, 0)
     parts = [jnp.where(padded.observed, change, 0)]
-    if coordinates.counts:
+    if coordinates.hats is not None:
+        parts.append(
+            jnp.where(padded.observed[:, coordinates.hats.channel], coordinates.hats.weights(padded.values), 0)
+        )
+    elif coordinates.counts:
         parts.append(padded.observed.astype(change.dtype))
     letters = jnp.pad(jnp.concatenate(parts, axis=1), ((0, 0), (0, basis.width - coordinates.discrete)))
     increments = (letters, *(apply(term_map, padded.terms) for term_map in _term_maps(coordinates)))

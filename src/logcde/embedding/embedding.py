@@ -18,7 +18,7 @@ from logcde.embedding.opening import opening_of
 from logcde.embedding.padding import PaddedStreams, pad
 from logcde.embedding.scan import AbstractScan, Sequential
 from logcde.errors import EmbeddingError
-from logcde.streams import Partition, Scales, Schema, Streams
+from logcde.streams import Levels, Partition, Scales, Schema, Streams
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,9 @@ class Embedding:
     `counts` gives each channel a second coordinate that counts its observations, `time` adds time itself; with both the
     embedding is faithful (`prop:faithfulness`), without one it is invariant: see `invariances`. `dtype` is that of the
     result; sums are in double precision in any case. With `scales`, values are put into their units first, in training
-    and online alike.
+    and online alike. With `levels`, the count of a channel becomes one coordinate for each level of its values: an
+    observation counts for the two levels next to it, for each the more the nearer it is. Together they are the count,
+    so the embedding stays faithful; each by itself is a part of the histogram of what was observed.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
     >>> logsigs = Embedding(depth=2)(streams, Partition.uniform(2))
@@ -36,6 +38,10 @@ class Embedding:
     ('pulse', '#pulse', 'time', '[pulse, #pulse]', '[pulse, time]', '[#pulse, time]')
     >>> logsigs.values[0, 1]
     array([-2.,  1.,  2.,  0.,  0.,  0.])
+    >>> levels = Levels(("pulse",), ((4.0, 8.0),))
+    >>> logsigs = Embedding(depth=1, levels=levels)(streams, Partition.uniform(1))
+    >>> dict(zip(logsigs.basis.labels, logsigs.values[0, 0].tolist()))
+    {'pulse': 4.0, '#pulse~4': 2.25, '#pulse~8': 0.75, 'time': 4.0}
     """
 
     depth: int = 2
@@ -43,6 +49,7 @@ class Embedding:
     time: bool = True
     dtype: DTypeLike = np.float64
     scales: Scales | None = None
+    levels: Levels | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.depth, bool) or not isinstance(self.depth, int | np.integer) or self.depth < 1:
@@ -50,12 +57,14 @@ class Embedding:
         dtype = np.dtype(self.dtype)
         if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise EmbeddingError(f"The dtype is {dtype}. Log-signatures are float32 or float64.")
+        if self.levels is not None and not self.counts:
+            raise EmbeddingError("Levels split the counts of channels, but counts=False. Leave one of the two out.")
         object.__setattr__(self, "depth", int(self.depth))
         object.__setattr__(self, "dtype", dtype)
 
     def coordinates(self, schema: Schema) -> Coordinates:
         """The coordinates of the driving path for streams of this schema."""
-        return Coordinates(schema, self.depth, self.counts, self.time, self.scales)
+        return Coordinates(schema, self.depth, self.counts, self.time, self.scales, self.levels)
 
     def basis(self, schema: Schema) -> Basis:
         """The basis of the log-signatures of streams of this schema.

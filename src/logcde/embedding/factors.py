@@ -21,8 +21,9 @@ from logcde.streams import Cuts, Streams
 class Factors:
     """Lie elements in the order in which they are composed, each with entries (letter, amount) of degree one.
 
-    An entry of a channel's value stands for its count as well. `terms` are the coordinates above degree one, for those
-    in `Coordinates.term_support`. `timed` says that gaps of time between the stamps are still to be composed.
+    If `Coordinates.counted`, an entry of a channel's value stands for its count as well. `terms` are the coordinates
+    above degree one, for those in `Coordinates.term_support`. `timed` says that gaps of time between the stamps are
+    still to be composed.
     """
 
     times: Float64[np.ndarray, "factor"]
@@ -75,17 +76,33 @@ def increments_of(streams: Streams, threads: int | None = None) -> Float64[np.nd
     return out
 
 
+def entries_of(
+    streams: Streams, coordinates: Coordinates, threads: int | None = None
+) -> tuple[Int32[np.ndarray, "obs entry"], Float64[np.ndarray, "obs entry"]]:
+    """The letters that each observation moves, and by how much; the letter of a plain count is left out.
+
+    >>> streams = Streams.from_arrays([[0.0, 1.0]], [[[2.0, 7.0], [5.0, np.nan]]])
+    >>> entries_of(streams, Coordinates(streams.schema, depth=2, counts=True, time=True))[1].tolist()
+    [[2.0], [7.0], [3.0]]
+    """
+    change = increments_of(streams, threads)
+    if coordinates.hats is None:
+        return streams.channel[:, None], change[:, None]
+    return coordinates.hats.entries(streams.channel, streams.value, change, threads)
+
+
 def factors_of(
     streams: Streams, intervals: Intervals, coordinates: Coordinates, threads: int | None = None
 ) -> tuple[Factors, Intervals]:
     """All factors, and the intervals in terms of them."""
     support = coordinates.term_support
     terms = streams.terms @ coordinates.term_coordinates[:, support]
+    letters, amounts = entries_of(streams, coordinates, threads)
     events = Factors(
         streams.times,
-        streams.obs_offsets,
-        streams.channel,
-        increments_of(streams, threads),
+        streams.obs_offsets * letters.shape[1],
+        letters.reshape(-1),
+        amounts.reshape(-1),
         terms,
         timed=coordinates.time,
     )

@@ -48,7 +48,7 @@ def compose(
         return out
     width, depth = coordinates.basis.width, coordinates.depth
     state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)
-    plain = streams.knots is None and not len(coordinates.term_support)
+    plain = streams.knots is None and not len(coordinates.term_support) and coordinates.levels is None
     if streams.synchronous and plain and state <= DENSE_STATE:
         _compose_dense(streams, intervals, coordinates, out, threads)
     else:
@@ -82,7 +82,7 @@ def _given(factors: Factors, intervals: Intervals, coordinates: Coordinates) -> 
     width, depth = coordinates.basis.width, coordinates.depth
     where = (intervals.begin, intervals.end, intervals.start, intervals.stop)
     entries = (factors.times, factors.entry_offsets, factors.letters, factors.amounts)
-    options = (coordinates.channels, coordinates.counts, factors.timed)
+    options = (coordinates.channels, coordinates.counted, factors.timed)
     if depth == 2:
         terms = (width - factors.timed, factors.terms, coordinates.term_support - width)
     else:

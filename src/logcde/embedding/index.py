@@ -12,7 +12,7 @@ from jaxtyping import Float64
 
 from logcde._typing import Numbers
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.factors import Factors, Intervals, increments_of
+from logcde.embedding.factors import Factors, Intervals, entries_of
 from logcde.embedding.host import elements, logarithms
 from logcde.embedding.layout import tensor_size
 from logcde.errors import EmbeddingError, StreamError
@@ -44,8 +44,8 @@ class Index:
                 f"{', '.join(coordinates.schema.continuous)}. Embed them with a partition instead."
             )
         self.coordinates = coordinates
-        amounts = increments_of(streams)
-        self._lines = [_Line(streams, amounts, s, coordinates) for s in range(len(streams))]
+        entries = entries_of(streams, coordinates)
+        self._lines = [_Line(streams, *entries, s, coordinates) for s in range(len(streams))]
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -124,18 +124,24 @@ class _Column:
 
 
 class _Line:
-    """One series: its events in columns that grow, and the tree over its buckets."""
+    """One series: its events in columns that grow, and the tree over its buckets.
 
-    def __init__(self, streams: Streams, amounts: np.ndarray, series: int, coordinates: Coordinates) -> None:
+    Each observation has as many entries as each other: one, or with levels three.
+    """
+
+    def __init__(
+        self, streams: Streams, letters: np.ndarray, amounts: np.ndarray, series: int, coordinates: Coordinates
+    ) -> None:
         events = slice(streams.offsets[series], streams.offsets[series + 1])
         first, last = streams.obs_offsets[events.start], streams.obs_offsets[events.stop]
         self._coordinates = coordinates
         self._name = f"series {streams.ids[series : series + 1].tolist()[0]!r}"
         self._horizon = float(streams.horizon[series])
         self._times = _Column(streams.times[events])
-        self._entry_offsets = _Column(streams.obs_offsets[events.start : events.stop + 1] - first)
+        self._entries = letters.shape[1]
+        self._entry_offsets = _Column((streams.obs_offsets[events.start : events.stop + 1] - first) * self._entries)
         self._channel = _Column(streams.channel[first:last])
-        self._letter = _Column(streams.channel[first:last])
+        self._letter = _Column(letters[first:last])
         self._value = _Column(streams.value[first:last].astype(np.float64, copy=False))
         self._amount = _Column(amounts[first:last])
         self._terms = _Column(streams.terms[events] @ coordinates.term_coordinates[:, coordinates.term_support])
@@ -215,14 +221,15 @@ class _Line:
             self._before.extend([before])
             self._after.extend([-1])
             self._channel.extend([channel])
-            self._letter.extend([channel])
             self._value.extend([value])
-            self._amount.extend([value - (self._value.array[before] if before >= 0 else 0.0)])
+            self._letter.extend(np.zeros((1, self._entries)))
+            self._amount.extend(np.zeros((1, self._entries)))
+            self._move(here)
             self._last[channel] = here
         coordinates = self._coordinates
         self._terms.extend([given @ coordinates.term_coordinates[:, coordinates.term_support]])
         self._times.extend([time])
-        self._entry_offsets.extend([self._value.size])
+        self._entry_offsets.extend([self._value.size * self._entries])
         self._horizon = max(self._horizon, time)
         self._fill()
 
@@ -253,7 +260,7 @@ class _Line:
             else:
                 self._last[self._channel.array[row]] = before
             # A factor that does nothing: no amount, and a letter that has no count.
-            self._letter.array[row] = self._coordinates.channels if self._coordinates.counts else 0
+            self._letter.array[row] = self._coordinates.channels if self._coordinates.counted else 0
             self._amount.array[row] = 0.0
             self._channel.array[row] = -1
             self._move(after)
@@ -265,9 +272,9 @@ class _Line:
     def _trim(self) -> None:
         """Forget retracted events at the end, so that others can take their place."""
         size = self._times.size
-        while size and not self._live(int(self._entry_offsets.array[size]) - 1):
+        while size and not self._live(self._first_row(size) - 1):
             size -= 1
-        rows = self._entry_offsets.array[size]
+        rows = self._first_row(size)
         for column in (self._times, self._terms):
             column.size = size
         for column in (self._channel, self._letter, self._value, self._amount, self._before, self._after):
@@ -282,10 +289,13 @@ class _Line:
     def _find(self, time: float) -> tuple[int, tuple[int, int]]:
         event = int(np.searchsorted(self._times.array, time))
         if event < self._times.size and self._times.array[event] == time:
-            entries = (int(self._entry_offsets.array[event]), int(self._entry_offsets.array[event + 1]))
-            if any(self._live(row) for row in range(*entries)):
-                return event, entries
+            rows = (self._first_row(event), self._first_row(event + 1))
+            if any(self._live(row) for row in range(*rows)):
+                return event, rows
         raise StreamError(f"There is no event at {time} in {self._name}.")
+
+    def _first_row(self, event: int) -> int:
+        return int(self._entry_offsets.array[event]) // self._entries
 
     def _live(self, row: int) -> bool:
         return bool(self._channel.array[row] >= 0)
@@ -303,13 +313,20 @@ class _Line:
         return float(value) if scales is None else scales.one(name, value)
 
     def _event_of(self, row: int) -> int:
-        return -1 if row < 0 else int(np.searchsorted(self._entry_offsets.array, row, side="right")) - 1
+        return -1 if row < 0 else int(np.searchsorted(self._entry_offsets.array, row * self._entries, side="right")) - 1
 
     def _move(self, row: int) -> None:
-        """Work out anew how far an observation moves its channel."""
-        if row >= 0:
-            before = self._before.array[row]
-            self._amount.array[row] = self._value.array[row] - (self._value.array[before] if before >= 0 else 0.0)
+        """Work out anew which letters an observation moves, and how far."""
+        if row < 0:
+            return
+        before, channel, value = self._before.array[row], self._channel.array[row], self._value.array[row]
+        change = value - (self._value.array[before] if before >= 0 else 0.0)
+        hats = self._coordinates.hats
+        if hats is None:
+            self._letter.array[row], self._amount.array[row] = channel, change
+        else:
+            entries = hats.entries(np.array([channel]), np.array([value]), np.array([change]))
+            self._letter.array[row], self._amount.array[row] = entries[0][0], entries[1][0]
 
     def _fill(self) -> None:
         """Put every full bucket into the tree; the events after the last one stay outside."""
@@ -340,8 +357,8 @@ class _Line:
         factors = Factors(
             self._times.array,
             self._entry_offsets.array,
-            self._letter.array,
-            self._amount.array,
+            self._letter.array.reshape(-1),
+            self._amount.array.reshape(-1),
             self._terms.array,
             timed=self._coordinates.time,
         )

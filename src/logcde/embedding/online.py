@@ -47,7 +47,9 @@ class Online:
         self._as_is = coordinates.scales is None
         self._area = coordinates.depth == 2
         self._woven = bool(coordinates.schema.continuous)
-        self._plain = self._area and not self._woven
+        self._hats = coordinates.hats
+        self._usual = not self._woven and self._hats is None
+        self._plain = self._area and self._usual
         self._dimension = coordinates.basis.dimension
         self._row = np.full(coordinates.channels, np.nan)
         self._support = coordinates.term_support
@@ -55,7 +57,9 @@ class Online:
         self._terms = () if self._area else term_map(coordinates).arrays
         self._no_terms = np.zeros(len(self._support))
         self._areas = self._support - coordinates.basis.width
-        width, d = coordinates.basis.width, coordinates.channels
+        # With levels, kernels take them as further channels whose values are how much was counted so far.
+        width = coordinates.basis.width
+        d = coordinates.channels if self._hats is None else coordinates.discrete
         timed = coordinates.time and not self._woven
         if self._area:
             rest = sum(part.size for part in area_state(width - timed))
@@ -64,7 +68,7 @@ class Online:
             rest = tensor_size(width, coordinates.depth)
         self._body = int(kernels.body(d))
         self._state = np.zeros(self._body + rest)
-        self._state[: kernels.HEAD] = (start, -np.inf, start, d, coordinates.counts, timed, width, coordinates.depth)
+        self._state[: kernels.HEAD] = (start, -np.inf, start, d, coordinates.counted, timed, width, coordinates.depth)
         self._here = self._continuous(start, continuous)
         if self._woven and start == 0.0:
             self._push(start, self._here)  # B_C
@@ -102,8 +106,8 @@ class Online:
         if self._plain and terms is None:  # the usual case, without detours
             answer = kernels.observe_area(self._state, time, row)
         else:
-            if self._woven:
-                self.knot(time, continuous)
+            if not self._usual:
+                row = self._before(time, row, continuous)
             given = self._no_terms if terms is None else self._lie(np.asarray(terms, np.float64))
             if self._area:
                 answer = kernels.observe_area(self._state, time, row)
@@ -153,6 +157,8 @@ class Online:
             infinite = np.flatnonzero(np.isinf(rows[bad]))
             answer = kernels.INFINITE - int(infinite[0]) if len(infinite) else kernels.BACKWARDS
             self._refuse(answer, float(stamps[bad]), rows[bad])
+        if self._hats is not None:
+            rows = self._with_levels(rows)
         out = np.empty((len(stamps), self._dimension))
         if self._area:
             kernels.follow_area(self._state, stamps, rows, given, self._areas, out)
@@ -251,6 +257,22 @@ class Online:
         for channel in np.flatnonzero(np.isinf(row)):  # which limits would hide
             raise StreamError(f"Channel {scales.channels[channel]!r} is infinite. Leave it out: NaN = not observed.")
         return scales.row(row)
+
+    def _before(self, time: float, row: np.ndarray, continuous: Numbers | None) -> np.ndarray:
+        """What continuous channels and levels need before an event; returns the row that kernels take."""
+        if self._hats is not None and row.shape != self._row.shape:
+            self._refuse(kernels.MISFIT, time, row)
+        if self._woven:
+            self.knot(time, continuous)
+        return row if self._hats is None else self._with_levels(row[None])[0]
+
+    def _with_levels(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of values, and beside them how much each level has counted after each row, NaN if it does not change."""
+        assert self._hats is not None
+        weights = self._hats.weights(np.where(np.isinf(rows), np.nan, rows))
+        known = self._state[kernels.HEAD + len(self._row) : kernels.HEAD + self.coordinates.discrete]
+        totals = known + np.cumsum(np.nan_to_num(weights), axis=0)
+        return np.concatenate([rows, np.where(weights > 0, totals, np.nan)], axis=1)
 
     def _continuous(self, time: float, continuous: Numbers | None) -> np.ndarray:
         names = self.coordinates.schema.continuous

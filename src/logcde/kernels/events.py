@@ -5,6 +5,9 @@ import numpy as np
 from logcde.kernels._jit import index, kernel
 from logcde.kernels._simd import prefetch
 
+SHARED = 1024
+"""How many observations are a block of `share`."""
+
 
 @kernel
 def increments(first, last, offsets, obs_offsets, channel, value, channels, out):
@@ -16,6 +19,29 @@ def increments(first, last, offsets, obs_offsets, channel, value, channels, out)
             k = channel[obs]
             out[obs] = value[obs] - previous[k]
             previous[k] = value[obs]
+
+
+@kernel
+def share(first, last, channel, value, offsets, knots, letter, letters, amounts):
+    """Write which two levels are next to each observation and what their shares of it are, for some blocks of them.
+
+    Channel k has levels at the increasing `knots[offsets[k]]` to `knots[offsets[k + 1] - 1]`; its letters are `letter`.
+    Only columns 1 and 2 are written. Where there is but one level, it is there twice and the second share is 0.
+    """
+    for obs in range(first * SHARED, min(last * SHARED, channel.size)):
+        x = value[obs]
+        low = offsets[channel[obs]]
+        final = offsets[channel[obs] + 1] - 1
+        while low + 1 < final and knots[low + 1] <= x:
+            low += 1
+        high = min(low + 1, final)
+        part = 0.0
+        if high > low and x > knots[low]:
+            part = min((x - knots[low]) / (knots[high] - knots[low]), 1.0)
+        letters[obs, 1] = letter[low]
+        letters[obs, 2] = letter[high]
+        amounts[obs, 1] = 1.0 - part
+        amounts[obs, 2] = part
 
 
 @kernel

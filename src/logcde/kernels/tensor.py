@@ -137,9 +137,12 @@ def logarithm(
 
 @kernel
 def workspace(width, size, given):
-    """What `advance` needs beside a tensor of this size: another, letters, amounts, and two more for given terms."""
+    """What `advance` needs beside a tensor of this size: another, letters, amounts, and two more for given terms.
+
+    There is room for an event that has some letters twice.
+    """
     some = size if given else 0
-    return scratch(size), np.zeros(width, np.uint64), np.zeros(width), scratch(some), scratch(some)
+    return scratch(size), np.zeros(2 * width, np.uint64), np.zeros(2 * width), scratch(some), scratch(some)
 
 
 @kernel
@@ -149,8 +152,9 @@ def advance(
 ):  # fmt: skip
     """Compose gap and event factors of events `begin` to `end`, then the gap to `until`, into `tensor`.
 
-    If `timed`, time is the last letter. Term c of an event adds `term_coefficient` at `term_position` of its Lie
-    element, over `term_offsets[c]` to `term_offsets[c + 1]`. The last five are a `workspace`.
+    If `timed`, time is the last letter. Entries of one letter add up. Term c of an event adds `term_coefficient` at
+    `term_position` of its Lie element, over `term_offsets[c]` to `term_offsets[c + 1]`. The last five are a
+    `workspace`.
     """
     d = index(width)
     one = index(1)
@@ -187,7 +191,7 @@ def advance(
                 if given and np.any(terms[e]):
                     lie[:] = 0.0
                     for x in range(count):
-                        lie[letter[x]] = amount[x]
+                        lie[letter[x]] += amount[x]
                     for c in range(given):
                         for i in range(term_offsets[c], term_offsets[c + 1]):
                             lie[term_position[i]] += terms[e, c] * term_coefficient[i]
@@ -199,7 +203,7 @@ def advance(
                 # Without copies: T1 + v/3 and T2 + (T1 + v/3) v/2 are what level 3 needs of the lower levels, and a
                 # second half-step with T1 + 2v/3 takes level 2 to its end, T2 + (T1 + v/2) v.
                 for x in range(count):
-                    partial[letter[x]] = amount[x]
+                    partial[letter[x]] += amount[x]
                 for turn in range(3):
                     add_row(tensor, index(0), 1.0 / 3.0, partial, index(0), line)
                     if turn == 2:

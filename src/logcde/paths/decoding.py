@@ -52,7 +52,10 @@ def _decode(path: RealisedPath) -> Streams:
     begin, end = first[moved], last[moved]
 
     counts = slice(coordinates.channels, coordinates.discrete)
-    event, channel = np.nonzero(positions[end, counts] != positions[begin, counts])
+    counted = positions[end, counts] != positions[begin, counts]
+    if coordinates.hats is not None:
+        counted = np.logical_or.reduceat(counted, coordinates.hats.starts[:-1], axis=1)
+    event, channel = np.nonzero(counted)
     terms = np.zeros((len(begin), len(schema.terms)))
     for row, (start, stop) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
         if stop > start + 1:

@@ -93,7 +93,10 @@ def _events(series: Streams, coordinates: Coordinates) -> _Events:
     observed[event + 1, series.channel] = True
     last = np.maximum.accumulate(np.where(observed, np.arange(count + 1)[:, None], 0), axis=0)
     states = np.take_along_axis(table, last, axis=0)
-    if coordinates.counts:
+    if coordinates.hats is not None:
+        weights = np.where(observed[:, coordinates.hats.channel], coordinates.hats.weights(table), 0.0)
+        states = np.concatenate([states, np.cumsum(weights, axis=0)], axis=1)
+    elif coordinates.counts:
         states = np.concatenate([states, np.cumsum(observed, axis=0)], axis=1)
 
     reached = np.array([term.degree <= coordinates.depth for term in series.schema.terms], bool)

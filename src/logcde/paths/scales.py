@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.factors import Intervals, increments_of
+from logcde.embedding.factors import Intervals, entries_of
 from logcde.streams import Streams
 from logcde.streams.ragged import offsets_of, owners
 
@@ -46,15 +46,17 @@ def scales(streams: Streams, intervals: Intervals, coordinates: Coordinates) -> 
 
 
 def _moved(streams: Streams, intervals: Intervals, coordinates: Coordinates) -> Float64[np.ndarray, "interval letter"]:
-    channels, count = coordinates.channels, len(intervals)
-    moved = np.zeros((count, coordinates.basis.width))
+    channels, count, width = coordinates.channels, len(intervals), coordinates.basis.width
     event_interval = interval_of_events(intervals, len(streams.times))
     interval = np.repeat(event_interval, np.diff(streams.obs_offsets))
     inside = interval >= 0
-    cell = interval[inside] * channels + streams.channel[inside]
-    change = np.abs(increments_of(streams))[inside]
-    moved[:, :channels] = np.bincount(cell, change, minlength=count * channels).reshape(count, channels)
-    if coordinates.counts:
+    letters, amounts = entries_of(streams, coordinates)
+    cell = interval[inside, None] * width + letters[inside]
+    change = np.abs(amounts[inside])
+    moved = np.zeros((count, width))
+    moved += np.bincount(cell.reshape(-1), change.reshape(-1), minlength=count * width).reshape(count, width)
+    if coordinates.counted:
+        cell = interval[inside] * channels + streams.channel[inside]
         observed = np.bincount(cell, minlength=count * channels).reshape(count, channels)
         moved[:, channels : 2 * channels] = observed
     # A term of degree n counts as much as n letters that move by its n-th root, each.

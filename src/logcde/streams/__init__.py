@@ -10,6 +10,7 @@ from logcde.streams.dropping import EachChannel as EachChannel
 from logcde.streams.dropping import WholePoints as WholePoints
 from logcde.streams.dropping import drop as drop
 from logcde.streams.knots import Knots as Knots
+from logcde.streams.levels import Levels as Levels
 from logcde.streams.partition import Calendar as Calendar
 from logcde.streams.partition import Cuts as Cuts
 from logcde.streams.partition import Partition as Partition

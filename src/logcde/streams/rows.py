@@ -1,5 +1,7 @@
 """Rows of input on their way to events: long, one observation each, or wide, one stamp each."""
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +59,20 @@ class Events(NamedTuple):
     channel: Int32[np.ndarray, "obs"]
     value: Float[np.ndarray, "obs"]
     terms: Float64[np.ndarray, "event terms"]
+
+
+def by_channel(
+    channel: Int32[np.ndarray, "obs"], value: Float[np.ndarray, "obs"], channels: int
+) -> Iterator[Float64[np.ndarray, "_"]]:
+    """The values of one channel after another, in double precision.
+
+    >>> list(by_channel(np.array([1, 0, 1], np.int32), np.array([5.0, 6.0, 7.0]), 2))
+    [array([6.]), array([5., 7.])]
+    """
+    order = stable_order(channel, channels)
+    edges = np.searchsorted(channel[order], np.arange(channels + 1))
+    for start, stop in pairwise(edges):
+        yield value[order[start:stop]].astype(np.float64)
 
 
 def stable_order(codes: np.ndarray, bound: int) -> np.ndarray:

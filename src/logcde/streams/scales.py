@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from logcde.errors import StreamError
 from logcde.streams.columns import AbstractStreams
-from logcde.streams.rows import stable_order
+from logcde.streams.rows import by_channel
 from logcde.streams.schema import listed
 
 Kind = TypeVar("Kind", bound=AbstractStreams)
@@ -153,12 +153,9 @@ class Scales:
                 )
             if not low < high:
                 raise StreamError(f"The limits of {name!r} are {low} and {high}. The first is below the second.")
-        order = stable_order(streams.channel, len(channels))
-        edges = np.searchsorted(streams.channel[order], np.arange(len(channels) + 1))
         each = []
-        for name, start, stop in zip(channels, edges[:-1], edges[1:], strict=True):
+        for name, values in zip(channels, by_channel(streams.channel, streams.value, len(channels)), strict=True):
             low, high = given.get(name, (-math.inf, math.inf))
-            values = streams.value[order[start:stop]].astype(np.float64)
             each.append(units.scale(values, low, high) if len(values) else Scale(low=low, high=high))
         return cls(channels, tuple(each))
 

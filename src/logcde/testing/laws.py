@@ -113,7 +113,9 @@ def predictor_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
         return False
     rng = np.random.default_rng(0)
     schema = dataclasses.replace(coordinates.schema, clock=NumericClock())
-    embedding = Embedding(coordinates.depth, counts=coordinates.counts, time=coordinates.time)
+    embedding = Embedding(
+        coordinates.depth, counts=coordinates.counts, time=coordinates.time, levels=coordinates.levels
+    )
     times, points = np.arange(7) / 4, np.array([0.0, 0.5, 1.25, 1.75, 2.0])
     values = rng.normal(size=(len(times), len(schema.channels)))
     static = np.asarray(inputs.static[0], np.float64)

@@ -1,0 +1,107 @@
+"""How an observation is shared between the levels of its channel: hat functions, which add up to one everywhere.
+
+Between two levels an observation counts for both, for each the more the nearer it is; below the first level or above
+the last it counts for that one only. With one level this is the plain count.
+"""
+
+import dataclasses
+import functools
+from typing import TypeVar
+
+import jax
+import numpy as np
+from jaxtyping import Float, Float64, Int32, Int64
+
+from logcde.kernels.events import SHARED, share
+from logcde.kernels.threads import spread
+from logcde.streams import Levels, Scales
+from logcde.streams.ragged import offsets_of, owners
+
+Values = TypeVar("Values", np.ndarray, jax.Array)
+
+
+def letters_of(levels: Levels) -> tuple[str, ...]:
+    """The names of all levels: those of counts, followed by the level where a channel has more than one.
+
+    >>> letters_of(Levels(("pulse", "sex"), ((60.0, 75.0), (1.0,))))
+    ('#pulse~60', '#pulse~75', '#sex')
+    """
+    names = []
+    for channel, knots in zip(levels.channels, levels.knots, strict=True):
+        written = ([f"#{channel}~{knot:.{digits}g}" for knot in knots] for digits in range(6, 18))
+        names += [f"#{channel}"] if len(knots) == 1 else next(some for some in written if len({*some}) == len(knots))
+    return tuple(names)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Hats:
+    """Channel k has `knots` from `offsets[k]` on, increasing and in the units of the path; `letter` is that of each.
+
+    `starts` says where the letters of each channel begin, counted from the first level on, and at last where they end.
+    Levels that are the same in the units of the path, since limits have made them so, count for the last of them.
+
+    >>> hats = Hats.of(Levels(("pulse", "sex"), ((60.0, 80.0), (1.0,))), None)
+    >>> hats.weights(np.array([[65.0, 1.0], [90.0, 0.0]]))
+    array([[0.75, 0.25, 1.  ],
+           [0.  , 1.  , 1.  ]])
+    """
+
+    starts: Int64[np.ndarray, "_"]
+    offsets: Int64[np.ndarray, "_"]
+    knots: Float64[np.ndarray, "knot"]
+    letter: Int32[np.ndarray, "knot"]
+
+    @staticmethod
+    def of(levels: Levels, scales: Scales | None) -> "Hats":
+        """Of levels in the units of the values; `scales` take these to the units of the path."""
+        parts = []
+        for name, raw in zip(levels.channels, levels.knots, strict=True):
+            parts.append(np.array([knot if scales is None else scales.one(name, knot) for knot in raw], np.float64))
+        starts, knots = offsets_of(np.array([len(part) for part in parts])), np.concatenate(parts)
+        last = np.append(np.diff(knots) > 0, True)
+        last[starts[1:] - 1] = True
+        offsets = np.append(0, np.cumsum(last))[starts]
+        return Hats(starts, offsets, knots[last], (len(parts) + np.flatnonzero(last)).astype(np.int32))
+
+    @functools.cached_property
+    def channel(self) -> Int64[np.ndarray, "level"]:
+        """The channel of each level."""
+        return owners(self.starts)
+
+    def entries(
+        self,
+        channel: Int32[np.ndarray, "obs"],
+        value: Float[np.ndarray, "obs"],
+        change: Float64[np.ndarray, "obs"],
+        threads: int | None = None,
+    ) -> tuple[Int32[np.ndarray, "obs 3"], Float64[np.ndarray, "obs 3"]]:
+        """The letters that each observation moves, and by how much: its value, and the two levels next to it."""
+        letters, amounts = np.empty((len(channel), 3), np.int32), np.empty((len(channel), 3))
+        letters[:, 0], amounts[:, 0] = channel, change
+        blocks = np.full(-(-len(channel) // SHARED), SHARED)
+        given = (channel, value, self.offsets, self.knots, self.letter)
+        spread(share, blocks, *given, letters, amounts, threads=threads)
+        return letters, amounts
+
+    def weights(self, values: Values) -> Values:
+        """What each level takes of an observation of its channel, for rows with one value for each channel.
+
+        In NumPy or in JAX, where it is differentiable except at levels.
+        """
+        values = values[..., self.channel]
+        first, low, rise, here, fall = (column.astype(values.dtype) for column in self._slopes)
+        return first + ((values - low) / rise).clip(0, 1) - ((values - here) / fall).clip(0, 1)
+
+    @functools.cached_property
+    def _slopes(self) -> Float64[np.ndarray, "5 level"]:
+        """Where each hat is 1 from the start, rises from and over what length, falls from and over what length."""
+        first, low, rise, here, fall = np.zeros((5, len(self.channel)))
+        rise[:] = fall[:] = np.inf
+        at, gaps = self.letter - (len(self.starts) - 1), np.diff(self.knots)
+        inner = np.ones(len(gaps), bool)
+        inner[self.offsets[1:-1] - 1] = False
+        here[at] = self.knots
+        first[at[self.offsets[:-1]]] = 1.0
+        low[at[1:][inner]] = self.knots[:-1][inner]
+        rise[at[1:][inner]] = fall[at[:-1][inner]] = gaps[inner]
+        return np.stack([first, low, rise, here, fall])

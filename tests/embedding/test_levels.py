@@ -1,0 +1,340 @@
+"""Levels: every engine shares an observation between the two levels next to it, and nothing of the data is lost."""
+
+import dataclasses
+import itertools
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.test_util import check_grads
+from tests.embedding.reference import NAN, RAGGED, plain, reference, with_continuous, with_terms
+from tests.embedding.strategies import partitions, streams
+from tests.embedding.test_host import assert_close, flat
+from tests.embedding.test_index import one_by_one, some_queries, some_streams
+from tests.embedding.test_online import a_stream, replay
+
+import logcde as lc
+from logcde import Embedding, Levels, Partition, Scale, Scales, Schema, Streams
+from logcde.embedding.hats import Hats
+from logcde.errors import EmbeddingError, StreamError
+from logcde.paths.loops import log_signature
+from logcde.testing.examples import example_inputs
+from logcde.testing.laws import predictor_equals_batch
+
+LEVELS = Levels(("a", "b"), ((-0.5, 0.7, 2.0, 2.5), (0.5,)))
+SCALES = Scales(("a", "b"), (Scale(centre=0.3, spread=0.7, low=-0.8, high=2.0), Scale(spread=3.0, bend=1.0)))
+
+
+def expected(streams, partition, embedding):
+    """The slow reference, of streams in which what each level has counted is the value of one more channel."""
+    coordinates = embedding.coordinates(streams.schema)
+    names = [letter.replace("#", "level ") for letter in coordinates.letters[: coordinates.discrete]]
+    schema = dataclasses.replace(streams.schema, channels=tuple(names))
+    wide = with_level_channels(coordinates.scaled(streams), embedding, schema)
+    letters = dataclasses.replace(coordinates, schema=schema, counts=False, scales=None, levels=None)
+    return np.stack(list(reference(wide, partition, letters)))
+
+
+def with_level_channels(scaled, embedding, schema):
+    """Observation by observation, in plain Python."""
+    levels, scales = embedding.levels, embedding.scales
+    knots = [
+        [knot if scales is None else scales.one(name, knot) for knot in some]
+        for name, some in zip(levels.channels, levels.knots, strict=True)
+    ]
+    first = np.cumsum([len(knots), *map(len, knots)])
+    offsets, channel, value = [0], [], []
+    for series in scaled:
+        counted = np.zeros(first[-1])
+        for event in range(len(series.times)):
+            row = {}
+            for obs in range(series.obs_offsets[event], series.obs_offsets[event + 1]):
+                c, x = int(series.channel[obs]), series.value[obs]
+                row[c] = x
+                for level, share in enumerate(shares(x, knots[c])):
+                    counted[first[c] + level] += share
+                    row[int(first[c]) + level] = counted[first[c] + level]
+            channel += sorted(row)
+            value += [row[c] for c in sorted(row)]
+            offsets.append(len(channel))
+    return dataclasses.replace(
+        scaled,
+        schema=schema,
+        obs_offsets=np.array(offsets),
+        channel=np.array(channel, np.int32),
+        value=np.array(value, np.float64),
+    )
+
+
+def shares(x, knots):
+    """What each level gets, written out."""
+    got = [0.0] * len(knots)
+    below = [n for n, knot in enumerate(knots) if knot <= x]
+    if not below:
+        got[max(n for n, knot in enumerate(knots) if knot == knots[0])] = 1.0
+    elif below[-1] == len(knots) - 1:
+        got[-1] = 1.0
+    else:
+        low = below[-1]
+        high = max(n for n, knot in enumerate(knots) if knot == knots[low + 1])
+        got[high] = (x - knots[low]) / (knots[high] - knots[low])
+        got[low] = 1 - got[high]
+    return got
+
+
+CASES = {
+    "depth 1": (plain, 1, {}),
+    "depth 2": (plain, 2, {}),
+    "depth 3": (plain, 3, {}),
+    "scales, depth 1": (plain, 1, {"scales": SCALES}),
+    "scales, depth 3": (plain, 3, {"scales": SCALES}),
+    "no time": (plain, 2, {"time": False}),
+    "continuous, depth 2": (with_continuous, 2, {"scales": SCALES}),
+    "continuous, depth 3": (with_continuous, 3, {"time": False}),
+    "terms": (with_terms, 3, {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_engines_and_the_reference(case):
+    make, depth, options = CASES[case]
+    streams, embedding = make(), Embedding(depth, levels=LEVELS, **options)
+    found = embedding(streams, RAGGED)
+    assert_close(flat(found), expected(streams, RAGGED, embedding))
+    np.testing.assert_allclose(embedding.on_device(streams, RAGGED).values, found.values, atol=1e-11)
+    assert found.basis.letters[2:7] == ("#a~-0.5", "#a~0.7", "#a~2", "#a~2.5", "#b")
+
+
+def synchronous():
+    values = np.random.default_rng(3).normal(size=(4, 9, 2))
+    return Streams.from_dense(values, channels=("a", "b"))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_streams_that_observe_everything_at_once(depth):
+    streams, embedding, partition = synchronous(), Embedding(depth, levels=LEVELS), Partition.every_events(4)
+    assert streams.synchronous
+    found = embedding(streams, partition)
+    assert_close(flat(found), expected(streams, partition, embedding))
+    np.testing.assert_allclose(embedding.on_device(streams, partition).values, found.values, atol=1e-11)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("make", [plain, with_continuous, with_terms, synchronous])
+def test_one_level_is_the_plain_count(make, depth):
+    streams, one = make(), Levels(("a", "b"), ((0.5,), (7.0,)))
+    levelled, counted = (Embedding(depth, levels=levels)(streams, Partition.uniform(3)) for levels in (one, None))
+    assert levelled.basis == counted.basis
+    assert_close(levelled.values, counted.values)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize(("terms", "continuous"), [(False, False), (True, True)])
+def test_online_equals_offline(depth, terms, continuous):
+    cuts = np.array([0.0, 0.25, 0.3, 0.8, 1.0])
+    for seed in range(3):
+        streams, _, values = a_stream(seed, terms=terms, continuous=continuous)
+        scales = None if terms else Scales.fit(streams)
+        embedding = Embedding(depth, levels=Levels.fit(streams, 3), scales=scales)
+        offline = embedding(streams, Partition.at(cuts)).values[0]
+        np.testing.assert_allclose(replay(embedding, streams, values, cuts), offline, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_blocks_and_steps_of_events(depth):
+    streams, times, values = a_stream(5)
+    values[3] = NAN  # no event
+    embedding = Embedding(depth, levels=Levels.fit(streams, 3), scales=Scales.fit(streams))
+    block, single = (embedding.online(streams.schema) for _ in range(2))
+    for some in (slice(0, 4), slice(4, None)):
+        running = block.observe_many(times[some], values[some])
+        for row, time, after in zip(values[some], times[some], running, strict=True):
+            if not np.isnan(row).all():
+                np.testing.assert_allclose(single.step(time, row), after, atol=1e-12)
+    np.testing.assert_allclose(block.state(), single.state(), atol=1e-12)
+    again = embedding.online(streams.schema).restore(single.state())
+    assert again.close(2.0)[-1 if depth == 1 else again.coordinates.basis.width - 1] == 2.0
+    np.testing.assert_array_equal(again.copy().state(), again.state())
+
+
+def test_bad_events_are_refused_and_leave_no_trace():
+    online = Embedding(levels=LEVELS).online(Schema(("a", "b")))
+    online.observe(1.0, {"a": 1.0})
+    before = online.state()
+    with pytest.raises(StreamError, match="7 values for 2 channels"):
+        online.observe(2.0, np.zeros(7))  # as many as there are letters that move
+    with pytest.raises(StreamError, match="Channel 'b' is infinite at 2.0"):
+        online.observe(2.0, np.array([1.0, np.inf]))
+    with pytest.raises(StreamError, match="Channel 'b' is infinite at 2.0"):
+        online.observe_many([2.0], [[1.0, np.inf]])
+    with pytest.raises(StreamError, match="not after the one before it"):
+        online.observe(1.0, [1.0, 2.0])
+    online.observe(2.0, [NAN, NAN])
+    np.testing.assert_array_equal(online.state(), before)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_any_interval_of_an_index_also_after_changes(depth):
+    rng = np.random.default_rng(depth)
+    times, values, streams = some_streams(rng, sizes=(5, 150))
+    embedding = Embedding(depth, levels=Levels(("a", "b"), ((-1.0, 0.0, 1.0), (0.0,))), scales=SCALES)
+    index = embedding.index(streams)
+    for s in (0, 1, 1, 1, 1):
+        n = int(rng.integers(1, len(times[s]) - 1))
+        index.retract(s, times[s][n])
+        times[s], values[s] = np.delete(times[s], n), np.delete(values[s], n, axis=0)
+        n = int(rng.integers(len(times[s])))
+        channel = int(np.flatnonzero(~np.isnan(values[s][n]))[0])
+        values[s][n, channel] = rng.normal()
+        index.correct(s, times[s][n], {"ab"[channel]: values[s][n, channel]})
+        index.append(s, times[s][-1] + 0.001, {"b": 0.3, "a": -0.2})
+        times[s], values[s] = np.append(times[s], times[s][-1] + 0.001), np.vstack([values[s], [-0.2, 0.3]])
+    index.retract(1, times[1][-1])
+    times[1], values[1] = times[1][:-1], values[1][:-1]
+    now = Streams.from_arrays(times, values, ("a", "b"), 10.0)
+    series, bounds = some_queries(rng, 2, count=12)
+    alone = one_by_one(embedding, now, series, bounds)
+    assert_close(index.query(series, bounds[:, 0], bounds[:, 1]), alone, 1e-10)
+    ends, windows = index.sliding(1, 2.0, 1.5)
+    bounds = np.stack([np.maximum(ends - 2.0, 0), ends], axis=1)
+    assert_close(windows, one_by_one(embedding, now, np.full(len(ends), 1), bounds), 1e-10)
+
+
+def test_gradients_in_values():
+    streams = Streams.from_arrays([[0.3, 0.8, 1.7]], [[[1.0, NAN], [-0.2, 0.4], [3.0, 1.5]]], channels=("a", "b"))
+    padded = Embedding(2, levels=LEVELS).pad(streams, Partition.uniform(2))[0]
+
+    @jax.jit
+    def numbers(values):
+        return lc.logsignatures(eqx.tree_at(lambda one: one.values, padded, values))
+
+    check_grads(numbers, (padded.values,), order=1, modes=("fwd", "rev"), rtol=1e-6, atol=1e-6)
+    slopes = np.asarray(jax.jacobian(numbers)(padded.values))
+    assert np.isfinite(slopes).all()
+    assert np.abs(slopes[:, 3, 1, 0]).max() > 0.1  # of '#a~0.7' in the value of a that is between two levels
+
+
+def test_single_precision():
+    streams = plain()
+    double, single = (Embedding(2, levels=LEVELS, scales=SCALES, dtype=dtype) for dtype in (np.float64, np.float32))
+    expected = double(streams, RAGGED).values
+    np.testing.assert_array_equal(single(streams, RAGGED).values, expected.astype(np.float32))
+    on_device = single.on_device(streams, RAGGED).values
+    assert on_device.dtype == np.float32
+    np.testing.assert_allclose(on_device, expected, atol=1e-4)
+    near = Levels(("a", "b"), ((1.0, 1.0 + 1e-12, 2.0), (0.5,)))  # the same in single precision
+    assert np.isfinite(Embedding(1, levels=near, dtype=np.float32).on_device(streams, RAGGED).values).all()
+
+
+def test_threads_change_nothing():
+    rng = np.random.default_rng(0)
+    streams = Streams.from_dense(rng.normal(size=(30, 400, 2)), channels=("a", "b"))
+    embedding, partition = Embedding(1, levels=LEVELS), Partition.uniform(2)
+    np.testing.assert_array_equal(
+        embedding(streams, partition, threads=1).values, embedding(streams, partition, threads=3).values
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_paths_are_decoded_and_have_the_log_signatures(data):
+    some = data.draw(streams(continuous=True))
+    levels = Levels.fit(some, data.draw(st.integers(1, 4)))
+    embedding, partition = Embedding(2, levels=levels), data.draw(partitions(some))
+    paths = lc.realise(some, embedding)
+    assert lc.decode(paths) == some
+    assert lc.check_faithful(some, embedding).faithful
+    found, cuts = embedding(some, partition), partition.cuts(some)
+    for number, path in enumerate(paths):
+        points = cuts.points[cuts.offsets[number] : cuts.offsets[number + 1]]
+        for values, pair in zip(found.values[number], itertools.pairwise(points), strict=False):
+            assert_close(log_signature(np.diff(path.between(*pair), axis=0), path.basis), values, 1e-9)
+
+
+def test_series_that_differ_in_one_value_only_are_told_apart_by_levels():
+    streams = Streams.from_arrays([[0.1, 0.2, 0.3]] * 2, [[[1.0], [2.0], [1.0]], [[1.0], [3.0], [1.0]]], ids=["x", "y"])
+    levels, partition = Levels.fit(streams, 3), Partition.uniform(1)
+    assert not lc.check_faithful(streams, Embedding(1), partition).faithful
+    assert lc.check_faithful(streams, Embedding(1, levels=levels), partition).faithful
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    knots=st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=6, unique=True).map(sorted),
+    values=st.lists(st.floats(-2e6, 2e6), min_size=1, max_size=20),
+)
+def test_shares_add_up_to_one_and_give_inner_values_back(knots, values):
+    hats = Hats.of(Levels(("a",), (tuple(knots),)), None)
+    values = np.array(values)
+    weights = hats.weights(values[:, None])
+    assert (weights >= 0).all()
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(weights @ knots, np.clip(values, knots[0], knots[-1]), rtol=1e-9, atol=1e-9)
+    letters, amounts = hats.entries(np.zeros(len(values), np.int32), values, values)
+    dense = np.zeros((len(values), 1 + len(knots)))
+    for column in range(3):
+        dense[np.arange(len(values)), letters[:, column]] += amounts[:, column]
+    np.testing.assert_allclose(dense, np.column_stack([values, weights]), atol=1e-12)
+
+
+def test_levels_that_limits_make_one_count_for_the_last():
+    levels = Levels(("a",), ((1.0, 2.0, 5.0, 6.0),))
+    hats = Hats.of(levels, Scales(("a",), (Scale(centre=1.0, spread=2.0, low=2.0, high=5.0),)))
+    scaled = np.array([[0.5], [1.0], [2.0]])  # 2, 3 and 5 as measured
+    np.testing.assert_allclose(hats.weights(scaled), [[0, 1, 0, 0], [0, 2 / 3, 0, 1 / 3], [0, 0, 0, 1]])
+
+
+def test_levels_are_middles_of_equal_shares():
+    streams = Streams.from_arrays(
+        [np.arange(1.0, 9.0)], [np.column_stack([np.arange(8.0), np.full(8, 7.0), [0] * 7 + [1], np.full(8, NAN)])]
+    )
+    even = tuple(np.quantile(np.arange(8.0), [0.125, 0.375, 0.625, 0.875]))
+    assert Levels.fit(streams, 4).knots == (even, (7.0,), (0.0, 0.125), (0.0,))
+    assert len(Levels.fit(streams).knots[0]) == 8
+    assert hash(Levels.fit(streams)) == hash(Levels.fit(streams))
+
+
+def test_names_are_short_and_differ():
+    levels = Levels(("a", "b", "c"), ((60.0, 75.25), (0.1234567, 0.1234568), (3.0,)))
+    letters = Embedding(1, levels=levels).basis(Schema(("a", "b", "c"))).letters
+    assert letters == ("a", "b", "c", "#a~60", "#a~75.25", "#b~0.1234567", "#b~0.1234568", "#c", "time")
+
+
+def test_what_is_refused():
+    with pytest.raises(EmbeddingError, match="counts=False"):
+        Embedding(counts=False, levels=LEVELS)
+    with pytest.raises(StreamError, match="levels are those of the channels 'a', 'b'"):
+        Embedding(levels=LEVELS)(Streams.from_arrays([[1.0]], [[[1.0]]]), Partition.uniform(1))
+    for knots in ((), (1.0, 1.0), (2.0, 1.0), (np.inf,), (NAN,)):
+        with pytest.raises(StreamError, match="The levels of 'a' are"):
+            Levels(("a",), (knots,))
+    with pytest.raises(StreamError, match="2 channels and levels of 1"):
+        Levels(("a", "b"), ((1.0,),))
+    for count in (0, 2.5, True):
+        with pytest.raises((StreamError, TypeError), match="levels were asked for|count"):
+            Levels.fit(plain(), count)
+
+
+def test_models_with_levels_are_saved_and_served(tmp_path):
+    streams = plain()[:1]
+    embedding = Embedding(1, scales=SCALES, levels=LEVELS)
+    logsigs = embedding(streams, Partition.every(1.0))
+    assert lc.models.linear.channels_of(logsigs.basis) == 2
+    model = lc.LogSLiCE(logsigs.basis, hidden=4, block=1, outputs=1, initial=lc.StartValues(), key=jax.random.key(0))
+    inputs = lc.Inputs.of(logsigs)
+    model = model.fitted_to(inputs, logsigs.source)
+    model.save(tmp_path / "model")
+    loaded = lc.load(tmp_path / "model")
+    assert loaded.source == logsigs.source
+    assert predictor_equals_batch(loaded, example_inputs(loaded))
+    predictors = lc.Predictors(loaded), lc.Predictors(loaded, reorder=0.5)
+    rows = np.full((len(streams.times), 2), NAN)
+    rows[np.repeat(np.arange(len(rows)), np.diff(streams.obs_offsets)), streams.channel] = streams.value
+    for some in predictors:
+        some.observe_many(["x"] * len(rows), streams.times.tolist(), rows)
+        restored = lc.Predictor(loaded, reorder=None if some is predictors[0] else 0.5).restore(some["x"].state())
+        for answer in (some.predict(at=4.0)[0], restored.predict(at=4.0)):
+            np.testing.assert_allclose(answer, lc.predict_all(model, inputs)[0], rtol=1e-5)
