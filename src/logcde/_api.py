@@ -54,6 +54,7 @@ from logcde.models import S5 as S5
 from logcde.models import LRU as LRU
 from logcde.models import S6 as S6
 from logcde.models import Mamba as Mamba
+from logcde.models import Additive as Additive
 from logcde.models import DeepLogSLiCE as DeepLogSLiCE
 from logcde.models import EachInterval as EachInterval
 from logcde.models import FirstValues as FirstValues
@@ -64,8 +65,10 @@ from logcde.models import LogSLiCE as LogSLiCE
 from logcde.models import Mean as Mean
 from logcde.models import RawFirstValues as RawFirstValues
 from logcde.models import StartValues as StartValues
+from logcde.models import Sum as Sum
 from logcde.models import Terminal as Terminal
 from logcde.models import UnitIncrements as UnitIncrements
+from logcde.models import UnitTotals as UnitTotals
 from logcde.models import Unscaled as Unscaled
 from logcde.models import predict_all as predict_all
 from logcde.train import AbstractCallback as AbstractCallback

@@ -10,7 +10,7 @@ import numpy as np
 from logcde.cli.lines import Answer, Id, Line, Stamp, meant, read_line
 from logcde.cli.stamping import from_ticks, since, ticks_of, time_of
 from logcde.errors import ModelError, StreamError
-from logcde.models import CDE
+from logcde.models import AbstractOnlineModel
 from logcde.online import Predictor
 from logcde.online.service import Service
 from logcde.streams.clock import Clock, DatetimeClock
@@ -44,7 +44,11 @@ class Session:
     """
 
     def __init__(
-        self, model: CDE, when: When = When.EVENT, *, present: Callable[[np.ndarray], Any] = np.ndarray.tolist
+        self,
+        model: AbstractOnlineModel,
+        when: When = When.EVENT,
+        *,
+        present: Callable[[np.ndarray], Any] = np.ndarray.tolist,
     ) -> None:
         self._service = Service.of(model, None, None, None, None)
         self._when, self._present = when, present
@@ -52,7 +56,7 @@ class Session:
         self._clock, self._terms = schema.clock, len(schema.terms)
         self._channels = {name: place for place, name in enumerate(schema.channels)}
         self._blank = np.full(len(schema.channels), np.nan)
-        self._static = model.initial.weight.shape[1] - model.initial.look.size(len(schema.channels))
+        self._static = model.statics
         self._far = MOST_INTERVALS * rule.length(schema.clock) if isinstance(rule, Every) else np.inf
         # Where all series begin the same, the model need be asked only once where that is.
         self._fresh = None if self._static else Predictor.serving(self._service)

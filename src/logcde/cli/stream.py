@@ -12,7 +12,7 @@ import tyro
 from logcde.errors import ModelError
 
 if TYPE_CHECKING:
-    from logcde.models import CDE
+    from logcde.models import AbstractOnlineModel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,20 +80,20 @@ class Stream:
             return 130
 
 
-def _load(folder: Path) -> "tuple[CDE, Callable[[np.ndarray], Any]]":
+def _load(folder: Path) -> "tuple[AbstractOnlineModel, Callable[[np.ndarray], Any]]":
     """A model that can be served, and how its outputs are written. Double precision is allowed, for models with it."""
     import jax
 
     from logcde.artefact import load
     from logcde.cli.trained import kind, load_trained
-    from logcde.models import CDE
+    from logcde.models import AbstractOnlineModel
 
     jax.config.update("jax_enable_x64", True)
     if kind(folder).startswith("estimators."):
         trained = load_trained(folder)
         return trained.model, trained.present()
     model = load(folder)
-    if not isinstance(model, CDE):
+    if not isinstance(model, AbstractOnlineModel):
         raise ModelError(f"{folder} holds a {type(model).__name__}, which cannot be asked while a series comes in.")
     if model.source is None:
         raise ModelError(

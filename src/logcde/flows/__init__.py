@@ -24,6 +24,7 @@ from logcde.flows.neural import SiLU as SiLU
 from logcde.flows.neural import Tanh as Tanh
 from logcde.flows.norms import BatchNorm as BatchNorm
 from logcde.flows.norms import LayerNorm as LayerNorm
+from logcde.flows.position import Position as Position
 from logcde.flows.recurrent import FadingGRU as FadingGRU
 from logcde.flows.scan import Acting as Acting
 from logcde.flows.scan import Euler as Euler

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
+from logcde.algebra import Basis
 from logcde.embedding import Opening
 from logcde.errors import ModelError
 
@@ -128,3 +129,12 @@ class Initial(eqx.Module):
                 "of channels and static features that its inputs have, and log-signatures made by an Embedding."
             )
         return self.weight @ seen + self.bias
+
+
+def channels_of(basis: Basis) -> int:
+    """How many letters are values of channels: neither counts nor time.
+
+    >>> channels_of(Basis(("a", "b", "#a", "#b", "time"), 2))
+    2
+    """
+    return sum(not letter.startswith("#") and letter != "time" for letter in basis.letters)

@@ -1,16 +1,17 @@
-"""Linear NCDEs: Log-SLiCE with its blocks, from diagonal to dense."""
+"""Linear NCDEs: Log-SLiCE with its blocks, from diagonal to dense, and the plainest model beside them."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import DTypeLike, PRNGKeyArray
 
 from logcde.algebra import Basis
-from logcde.flows import BlockDiagonal, Dense, Diagonal, Exponential, Fastest, LinearDynamics
+from logcde.flows import BlockDiagonal, Dense, Diagonal, Exponential, Fastest, LinearDynamics, Position
 from logcde.flows.scan import AbstractFlow, FlowScan
-from logcde.models.initial import AbstractLook, Initial, Learnt
+from logcde.models.initial import AbstractLook, Initial, Learnt, channels_of
 from logcde.models.model import CDE
 from logcde.models.readout import AbstractReading, Readout, Terminal
-from logcde.models.scaling import AbstractScaling, Unscaled
+from logcde.models.scaling import AbstractScaling, UnitTotals, Unscaled
 
 
 def LogSLiCE(  # noqa: N802
@@ -56,10 +57,36 @@ def LogSLiCE(  # noqa: N802
     )
 
 
-def channels_of(basis: Basis) -> int:
-    """How many letters are values of channels: neither counts nor time.
+def Additive(  # noqa: N802
+    basis: Basis,
+    outputs: int,
+    *,
+    readout: AbstractReading = Terminal(),
+    scaling: AbstractScaling = UnitTotals(),
+    static: int = 0,
+    dtype: DTypeLike = jnp.float32,
+    key: PRNGKeyArray,
+) -> CDE:
+    """What can be told from where the path is: last values, counts and time, each by itself, and static features.
 
-    >>> channels_of(Basis(("a", "b", "#a", "#b", "time"), 2))
-    2
+    An additive model for its own sake, or in a `Sum` with a CDE that learns what it leaves over. It begins at zero.
+
+    >>> basis = Basis(("pulse", "#pulse", "time"), 1)
+    >>> model = Additive(basis, outputs=2, static=1, key=jax.random.key(0))
+    >>> model.readout.layers[0].weight.shape
+    (2, 4)
     """
-    return sum(not letter.startswith("#") and letter != "time" for letter in basis.letters)
+    for_initial, for_readout = jax.random.split(key)
+    dynamics = Position(basis, static)
+    initial = Initial(Learnt(), channels_of(basis), static, static, dtype=dtype, key=for_initial)
+    reading = Readout(readout, dynamics.features, outputs, dtype=dtype, key=for_readout)
+    last = reading.layers[-1]
+    return CDE(
+        basis=basis,
+        scaling=scaling,
+        initial=eqx.tree_at(
+            lambda tree: (tree.weight, tree.bias), initial, (jnp.eye(static, dtype=dtype), jnp.zeros(static, dtype))
+        ),
+        dynamics=dynamics,
+        readout=eqx.tree_at(lambda tree: tree.layers[-1].weight, reading, jnp.zeros_like(last.weight)),
+    )

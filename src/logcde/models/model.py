@@ -18,7 +18,7 @@ from logcde.embedding import LogSignatures, Opening, Source
 from logcde.errors import ModelError
 from logcde.flows.controls import Controls
 from logcde.flows.dynamics import AbstractBatchDynamics, AbstractDynamics, Carry, Noted
-from logcde.models.initial import Initial
+from logcde.models.initial import Initial, channels_of
 from logcde.models.inputs import Inputs
 from logcde.models.readout import Readout, Tally
 from logcde.models.scaling import AbstractScaling
@@ -68,7 +68,35 @@ class AbstractBatchModel(AbstractModel):
         """The same model with that remembered."""
 
 
-class CDE(AbstractBatchModel):
+class AbstractOnlineModel(AbstractModel):
+    """A model that can also go one interval at a time, with the same numbers: what a `Predictor` needs."""
+
+    basis: eqx.AbstractVar[Basis | None]
+
+    @property
+    @abc.abstractmethod
+    def causal(self) -> bool:
+        """Whether it knows of nothing that has not happened yet."""
+
+    @property
+    @abc.abstractmethod
+    def statics(self) -> int:
+        """How many static features it reads."""
+
+    @abc.abstractmethod
+    def start(self, opening: Opening, static: Float[Array, "static"]) -> Any:
+        """What is kept before the first interval."""
+
+    @abc.abstractmethod
+    def advance(self, kept: Any, step: Float[Array, "lie"]) -> Any:
+        """What is kept after one more interval."""
+
+    @abc.abstractmethod
+    def predict(self, kept: Any) -> Float[Array, "output"]:
+        """The prediction if this were the end."""
+
+
+class CDE(AbstractBatchModel, AbstractOnlineModel):
     """A controlled differential equation: where it starts, how it moves over an interval, how it is read.
 
     Every NCDE family of the paper is this with other dynamics. `start`, `advance` and `predict` are the same model one
@@ -97,6 +125,17 @@ class CDE(AbstractBatchModel):
         steps = self._scaled(inputs.steps)
         states, noted = self.dynamics.learn(hidden, steps, inputs.length, key=key, axes=axes)
         return self._read(hidden, states, inputs), noted
+
+    @property
+    def causal(self) -> bool:
+        """Whether its initial state looks at nothing that comes later."""
+        return self.initial.look.causal
+
+    @property
+    def statics(self) -> int:
+        """What its initial state reads beside channels."""
+        channels = 0 if self.basis is None else channels_of(self.basis)
+        return self.initial.weight.shape[1] - self.initial.look.size(channels)
 
     def noting(self, noted: Noted) -> "CDE":
         """With dynamics that remember it."""

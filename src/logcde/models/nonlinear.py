@@ -7,8 +7,7 @@ from jaxtyping import DTypeLike, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.flows import ControlODE, Identity, LogODE, NeuralField, ReLU, SiLU, Tanh
-from logcde.models.initial import AbstractLook, Initial, Learnt, RawFirstValues
-from logcde.models.linear import channels_of
+from logcde.models.initial import AbstractLook, Initial, Learnt, RawFirstValues, channels_of
 from logcde.models.model import CDE
 from logcde.models.readout import AbstractReading, Readout, Terminal
 from logcde.models.scaling import AbstractScaling, Unscaled

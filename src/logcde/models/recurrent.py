@@ -6,8 +6,7 @@ from jaxtyping import DTypeLike, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.flows import FadingGRU
-from logcde.models.initial import AbstractLook, Initial, Learnt
-from logcde.models.linear import channels_of
+from logcde.models.initial import AbstractLook, Initial, Learnt, channels_of
 from logcde.models.model import CDE
 from logcde.models.readout import AbstractReading, Readout, Terminal
 from logcde.models.scaling import Unscaled

@@ -6,6 +6,7 @@ scale has to be known when streams are embedded.
 """
 
 import abc
+import dataclasses
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -39,25 +40,21 @@ class Unscaled(AbstractScaling):
         return steps
 
 
-class UnitIncrements(AbstractScaling):
-    """Each letter divided by the root mean square of its increments over the training data's intervals.
+class AbstractFactors(AbstractScaling):
+    """A factor for each letter, found from training data."""
 
-    >>> basis = Basis(("a", "b"), 2)
-    >>> scaling = UnitIncrements().fit(jnp.array([[[2.0, 5.0, 1.0]]]), basis)
-    >>> scaling(jnp.array([2.0, 5.0, 1.0]), basis).tolist()
-    [1.0, 1.0, 0.1]
-    """
+    factors: eqx.AbstractVar[tuple[float, ...] | None]
 
-    factors: tuple[float, ...] | None = eqx.field(default=None, static=True)
+    @abc.abstractmethod
+    def sizes(self, increments: Float[np.ndarray, "series interval letter"]) -> Float[np.ndarray, "letter"]:
+        """What each letter is divided by, of increments that are zero where there is no interval; zero for one."""
 
-    def fit(self, steps: Float[Array, "series interval lie"], basis: Basis) -> "AbstractScaling":
+    def fit(self, steps: Float[Array, "series interval lie"], basis: Basis) -> "AbstractFactors":
         """A letter that never moves keeps its scale."""
         if self.factors is not None:
             return self
-        increments = np.asarray(steps, np.float64)[..., : basis.width]
-        valid = np.asarray(steps).any(axis=-1)
-        size = np.sqrt(np.square(increments[valid]).mean(axis=0)) if valid.any() else np.zeros(basis.width)
-        return type(self)(tuple((1 / np.where(size > 0, size, 1.0)).tolist()))
+        size = self.sizes(np.asarray(steps, np.float64)[..., : basis.width])
+        return dataclasses.replace(self, factors=tuple((1 / np.where(size > 0, size, 1.0)).tolist()))
 
     def __call__(self, steps: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
         """Every coordinate times its scale."""
@@ -71,3 +68,39 @@ class UnitIncrements(AbstractScaling):
         """
         factors = np.ones(basis.width) if self.factors is None else np.array(self.factors)
         return np.array([factors[list(word)].prod() for word in basis.words])
+
+
+class UnitIncrements(AbstractFactors):
+    """Each letter divided by the root mean square of its increments over the training data's intervals.
+
+    >>> basis = Basis(("a", "b"), 2)
+    >>> scaling = UnitIncrements().fit(jnp.array([[[2.0, 5.0, 1.0]]]), basis)
+    >>> scaling(jnp.array([2.0, 5.0, 1.0]), basis).tolist()
+    [1.0, 1.0, 0.1]
+    """
+
+    factors: tuple[float, ...] | None = eqx.field(default=None, static=True)
+
+    def sizes(self, increments: Float[np.ndarray, "series interval letter"]) -> Float[np.ndarray, "letter"]:
+        """The root mean square of all intervals in which something moves."""
+        moved = increments[increments.any(axis=-1)]
+        return np.sqrt(np.square(moved).mean(axis=0)) if len(moved) else np.zeros(increments.shape[-1])
+
+
+class UnitTotals(AbstractFactors):
+    """Each letter divided by how much its total, from the first interval to the last, differs between training series.
+
+    That is the standard deviation; for a letter whose total is always the same, such as time, the total itself.
+
+    >>> basis = Basis(("a", "time"), 1)
+    >>> UnitTotals().fit(jnp.array([[[2.0, 1.0], [1.0, 1.0]], [[6.0, 1.0], [1.0, 1.0]]]), basis).factors
+    (0.5, 0.5)
+    """
+
+    factors: tuple[float, ...] | None = eqx.field(default=None, static=True)
+
+    def sizes(self, increments: Float[np.ndarray, "series interval letter"]) -> Float[np.ndarray, "letter"]:
+        """Standard deviations of totals."""
+        totals = increments.sum(axis=1)
+        spread, mean = totals.std(axis=0), np.abs(totals.mean(axis=0))
+        return np.where(spread > 1e-9 * mean, spread, mean)

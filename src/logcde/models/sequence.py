@@ -19,8 +19,7 @@ from logcde.flows.norms import AbstractNorm, BatchNorm, LayerNorm
 from logcde.flows.recurrence import RecurrenceScan
 from logcde.flows.selective import Gated, Selective
 from logcde.flows.state_space import LinearRecurrentUnit, SimplifiedStateSpace
-from logcde.models.initial import AbstractLook, Initial, Learnt
-from logcde.models.linear import channels_of
+from logcde.models.initial import AbstractLook, Initial, Learnt, channels_of
 from logcde.models.model import CDE
 from logcde.models.readout import AbstractReading, Mean, Readout
 from logcde.models.scaling import AbstractScaling, Unscaled

@@ -11,14 +11,14 @@ from logcde.embedding import Opening
 from logcde.flows import Euler, Exponential, LinearDynamics
 from logcde.kernels import serve
 from logcde.kernels.flow import DOUBLE, SINGLE, WIDEST
-from logcde.models import CDE, EachInterval, Mean, Terminal, UnitIncrements, Unscaled
+from logcde.models import CDE, AbstractOnlineModel, EachInterval, Mean, Terminal, UnitIncrements, Unscaled
 from logcde.models.readout import Readout
 from logcde.online.serving import AbstractServed, CompiledModel, Kept, Steps
 
 
-def served(model: CDE) -> AbstractServed:
+def served(model: AbstractOnlineModel) -> AbstractServed:
     """The fastest way to serve a model."""
-    return LinearModel(model) if _is_plain(model) else CompiledModel(model)
+    return LinearModel(model) if isinstance(model, CDE) and _is_plain(model) else CompiledModel(model)
 
 
 def _is_plain(model: CDE) -> bool:

@@ -15,7 +15,7 @@ from logcde._typing import Numbers
 from logcde.embedding import Embedding, Opening
 from logcde.embedding.online import Values
 from logcde.errors import LogcdeError, ModelError, StreamError
-from logcde.models import CDE
+from logcde.models import AbstractOnlineModel
 from logcde.online.boundaries import boundaries_of
 from logcde.online.prefix import Event, Moment, Prefix
 from logcde.online.reordering import Reordering
@@ -52,7 +52,7 @@ class Predictor:
 
     def __init__(
         self,
-        model: CDE,
+        model: AbstractOnlineModel,
         *,
         schema: Schema | None = None,
         embedding: Embedding | None = None,

@@ -9,7 +9,7 @@ from logcde._typing import Numbers
 from logcde.embedding import Embedding
 from logcde.embedding.online import Values
 from logcde.errors import ModelError
-from logcde.models import CDE
+from logcde.models import AbstractOnlineModel
 from logcde.online.predictor import Predictor
 from logcde.online.service import Service
 from logcde.streams import Partition, Schema
@@ -34,7 +34,7 @@ class Predictors:
 
     def __init__(
         self,
-        model: CDE,
+        model: AbstractOnlineModel,
         *,
         schema: Schema | None = None,
         embedding: Embedding | None = None,

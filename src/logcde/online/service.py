@@ -7,7 +7,7 @@ import numpy as np
 
 from logcde.embedding import Coordinates, Embedding
 from logcde.errors import ModelError, StreamError
-from logcde.models import CDE
+from logcde.models import AbstractOnlineModel
 from logcde.online.linear import served
 from logcde.online.serving import AbstractServed
 from logcde.streams import Partition, Schema
@@ -25,14 +25,17 @@ class Service:
 
     @staticmethod
     def of(
-        model: CDE, schema: Schema | None, embedding: Embedding | None, partition: Partition | None, reorder: object
+        model: AbstractOnlineModel,
+        schema: Schema | None,
+        embedding: Embedding | None,
+        partition: Partition | None,
+        reorder: object,
     ) -> "Service":
         """From what a user gives; what is not given comes from the model's source."""
-        if not model.initial.look.causal:
+        if not model.causal:
             raise ModelError(
-                f"The initial state of this model looks ahead: {type(model.initial.look).__name__} reads the first "
-                "value of every channel, also of those that are not observed yet. Train it with initial=StartValues() "
-                "or Learnt(), which do not."
+                "The initial state of this model looks ahead: it reads the first value of every channel, also of those "
+                "that are not observed yet. Train it with initial=StartValues() or Learnt(), which do not."
             )
         if (schema is None) != (embedding is None):
             raise ModelError("Give the schema and the embedding together: one means nothing without the other.")

@@ -16,7 +16,8 @@ import numpy as np
 from jaxtyping import Array, Float, Float64, PyTree
 
 from logcde.embedding import Opening
-from logcde.models import CDE
+from logcde.models import AbstractOnlineModel
+from logcde.models.model import dtype_of
 
 Kept: TypeAlias = tuple[np.ndarray, ...]
 Steps: TypeAlias = Float64[np.ndarray, "interval lie"]
@@ -45,11 +46,11 @@ class AbstractServed(abc.ABC):
 class CompiledModel(AbstractServed):
     """Any model that can go one interval at a time, compiled by JAX. Many series are mapped."""
 
-    def __init__(self, model: CDE) -> None:
+    def __init__(self, model: AbstractOnlineModel) -> None:
         leaves, structure = jax.tree.flatten(model)
         self._arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
         self._run = _compiled(structure, tuple(None if eqx.is_array(leaf) else leaf for leaf in leaves))
-        self._dtype = model.initial.bias.dtype
+        self._dtype = dtype_of(model)
 
     def start(self, opening: Opening, static: Float64[np.ndarray, "static"]) -> Kept:
         """What is kept before the first interval."""
@@ -101,7 +102,7 @@ class _Functions(NamedTuple):
 def _compiled(structure: Hashable, others: tuple[Any, ...]) -> _Functions:
     """Compiled once for all models of one structure. `others` has None where a leaf is an array."""
 
-    def whole(arrays: list[Array]) -> CDE:
+    def whole(arrays: list[Array]) -> AbstractOnlineModel:
         rest = iter(arrays)
         return jax.tree.unflatten(cast(Any, structure), [next(rest) if leaf is None else leaf for leaf in others])
 

@@ -6,8 +6,9 @@ import numpy as np
 from logcde.algebra import Basis
 from logcde.embedding import Coordinates, Opening
 from logcde.errors import ModelError
-from logcde.models import CDE, AbstractModel, Inputs
-from logcde.models.linear import channels_of
+from logcde.models import AbstractModel, AbstractOnlineModel, Inputs
+from logcde.models.initial import channels_of
+from logcde.models.model import dtype_of
 from logcde.streams import Schema
 
 LENGTHS = (5, 1, 3, 4)
@@ -21,16 +22,15 @@ def example_inputs(model: AbstractModel, seed: int = 0) -> Inputs:
     >>> example_inputs(model).steps.shape
     (4, 5, 6)
     """
-    if not isinstance(model, CDE) or model.basis is None:
+    if not isinstance(model, AbstractOnlineModel) or model.basis is None:
         raise ModelError(
             "What this model reads is not known: it is not driven by log-signatures in a basis. Pass `inputs`, a "
             "batch of series of different lengths."
         )
     rng = np.random.default_rng(seed)
-    dtype = model.initial.bias.dtype
+    dtype = dtype_of(model)
     basis, series = model.basis, len(LENGTHS)
     channels = channels_of(basis)
-    static = model.initial.weight.shape[1] - model.initial.look.size(channels)
     steps = 0.3 * rng.normal(size=(series, max(LENGTHS), basis.dimension))
     steps[0, 2] = 0.0  # nothing happens, not even time
     steps *= (np.arange(max(LENGTHS)) < np.array(LENGTHS)[:, None])[..., None]
@@ -40,7 +40,7 @@ def example_inputs(model: AbstractModel, seed: int = 0) -> Inputs:
         jnp.asarray(steps, dtype),
         jnp.asarray(LENGTHS, jnp.int32),
         Opening(jnp.asarray(first, dtype), jnp.ones((series, channels), bool), jnp.asarray(at_start)),
-        jnp.asarray(rng.normal(size=(series, static)), dtype),
+        jnp.asarray(rng.normal(size=(series, model.statics)), dtype),
     )
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, PyTree
 from logcde.artefact import load
 from logcde.embedding import Embedding
 from logcde.errors import ArtefactError, CheckFailed
-from logcde.models import CDE, AbstractModel, Inputs, predict_all
+from logcde.models import AbstractModel, AbstractOnlineModel, Inputs, predict_all
 from logcde.online import Predictor
 from logcde.streams import NumericClock, Partition, Streams
 from logcde.testing.examples import coordinates_of
@@ -76,7 +76,7 @@ def future_never_changes_past(model: AbstractModel, inputs: Inputs) -> bool:
             message = f"Changing intervals from number {query} on changes predictions before it"
             _agree(_single(model, later)[:query], expected[:query], message)
         applied = True
-    if isinstance(model, CDE) and model.initial.look.causal:
+    if isinstance(model, AbstractOnlineModel) and model.causal:
         opening = one.opening
         late = jnp.where(opening.at_start, opening.first, opening.first + 1)
         seen = dataclasses.replace(one, opening=dataclasses.replace(opening, first=late))
@@ -88,7 +88,7 @@ def future_never_changes_past(model: AbstractModel, inputs: Inputs) -> bool:
 
 def online_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
     """One interval at a time gives what all at once give, for models that do not look ahead."""
-    if not isinstance(model, CDE) or inputs.ends is not None or not model.initial.look.causal:
+    if not isinstance(model, AbstractOnlineModel) or inputs.ends is not None or not model.causal:
         return False
     n = int(jnp.argmax(inputs.length))
     one = inputs[n]
@@ -106,7 +106,7 @@ def online_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
 
 def predictor_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
     """Events one by one through a `Predictor` give what the embedding and the model give offline."""
-    if not isinstance(model, CDE) or model.basis is None or not model.initial.look.causal:
+    if not isinstance(model, AbstractOnlineModel) or model.basis is None or not model.causal:
         return False
     coordinates = coordinates_of(model.basis) if model.source is None else model.source.coordinates
     if coordinates is None or coordinates.schema.continuous or coordinates.schema.terms:
@@ -188,12 +188,12 @@ def _single(model: AbstractModel, one: Inputs) -> Array:
 
 
 @eqx.filter_jit
-def _start(model: CDE, one: Inputs) -> PyTree:
+def _start(model: AbstractOnlineModel, one: Inputs) -> PyTree:
     return model.start(one.opening, one.static)
 
 
 @eqx.filter_jit
-def _advance(model: CDE, kept: PyTree, step: Array) -> PyTree:
+def _advance(model: AbstractOnlineModel, kept: PyTree, step: Array) -> PyTree:
     return model.advance(kept, step)
 
 

@@ -1,0 +1,109 @@
+"""Models side by side whose predictions are added up: a plain one and what corrects it, or an ensemble."""
+
+import dataclasses
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from logcde.algebra import Basis
+from logcde.embedding import Opening, Source
+from logcde.errors import ModelError
+from logcde.flows.dynamics import Noted
+from logcde.models.inputs import Inputs
+from logcde.models.model import AbstractBatchModel, AbstractOnlineModel
+
+
+class Sum(AbstractBatchModel, AbstractOnlineModel):
+    """The sum of the predictions of several models, times `weight`.
+
+    Trained as one model, each learns what the others leave over. Trained one by one and put together with
+    `Sum.mean`, they are an ensemble.
+
+    >>> import jax
+    >>> from logcde import LogSLiCE
+    >>> basis = Basis(("pulse", "#pulse", "time"), 1)
+    >>> members = [LogSLiCE(basis, hidden=4, outputs=1, key=jax.random.key(seed)) for seed in range(3)]
+    >>> Sum.mean(members).weight == 1 / 3
+    True
+    """
+
+    models: tuple[AbstractOnlineModel, ...]
+    weight: float = eqx.field(static=True, default=1.0)
+    source: Source | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self) -> None:
+        if not self.models:
+            raise ModelError("There are no models to add up. Give at least one.")
+        bases = {model.basis for model in self.models}
+        if len(bases) > 1:
+            raise ModelError(
+                f"The models read log-signatures in {len(bases)} different bases, so they cannot be given the same "
+                "ones. Build all of them with the basis of one embedding."
+            )
+
+    @classmethod
+    def mean(cls, models: "tuple[AbstractOnlineModel, ...] | list[AbstractOnlineModel]") -> "Sum":
+        """The mean of their predictions; of classifiers, of their logits. All were trained on like log-signatures."""
+        return cls(tuple(models), 1 / max(len(models), 1), models[0].source if models else None)
+
+    @property
+    def basis(self) -> Basis | None:
+        """That of all models."""
+        return self.models[0].basis
+
+    @property
+    def causal(self) -> bool:
+        """If all are."""
+        return all(model.causal for model in self.models)
+
+    @property
+    def statics(self) -> int:
+        """The same for all models."""
+        return self.models[0].statics
+
+    def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "*interval output"]:
+        """The sum."""
+        return self._added([model(inputs, key=key) for model in self.models])
+
+    def learn(
+        self, inputs: Inputs, *, key: PRNGKeyArray, axes: tuple[str, ...]
+    ) -> tuple[Float[Array, "*interval output"], Noted]:
+        """The sum, and what each remembers."""
+        found = [
+            model.learn(inputs, key=key, axes=axes)
+            if isinstance(model, AbstractBatchModel)
+            else (model(inputs, key=key), None)
+            for model in self.models
+        ]
+        return self._added([prediction for prediction, _ in found]), tuple(noted for _, noted in found)
+
+    def noting(self, noted: Noted) -> "Sum":
+        """Each with what it remembers."""
+        pairs = zip(self.models, noted, strict=True)
+        models = (model.noting(one) if isinstance(model, AbstractBatchModel) else model for model, one in pairs)
+        return dataclasses.replace(self, models=tuple(models))
+
+    def start(self, opening: Opening, static: Float[Array, "static"]) -> tuple:
+        """What each keeps."""
+        return tuple(model.start(opening, static) for model in self.models)
+
+    def advance(self, kept: tuple, step: Float[Array, "lie"]) -> tuple:
+        """What each keeps after one more interval."""
+        return tuple(model.advance(one, step) for model, one in zip(self.models, kept, strict=True))
+
+    def predict(self, kept: tuple) -> Float[Array, "output"]:
+        """The sum."""
+        return self._added([model.predict(one) for model, one in zip(self.models, kept, strict=True)])
+
+    def penalty(self) -> Float[Array, ""]:
+        """The sum of all."""
+        return jnp.sum(jnp.stack([model.penalty() for model in self.models]))
+
+    def fitted_to(self, inputs: Inputs, source: Source | None) -> "Sum":
+        """Each with its scaling fitted."""
+        models = tuple(model.fitted_to(inputs, source) for model in self.models)
+        return dataclasses.replace(self, models=models, source=source or self.source)
+
+    def _added(self, predictions: list[Float[Array, "*interval output"]]) -> Float[Array, "*interval output"]:
+        return self.weight * jnp.sum(jnp.stack(predictions), axis=0)

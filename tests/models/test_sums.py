@@ -1,0 +1,72 @@
+"""Sums of models, and the additive one: laws, training as one model, ensembles."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import logcde as lc
+from logcde.errors import ModelError
+from logcde.testing import check_model
+from logcde.testing.examples import example_inputs
+
+BASIS = lc.Basis(("a", "b", "#a", "#b", "time"), 1)
+KEYS = jax.random.split(jax.random.key(0), 3)
+
+
+def a_sum(**options):
+    plain = lc.Additive(BASIS, 2, static=1, key=KEYS[0], **options)
+    plain = eqx.tree_at(lambda tree: tree.readout.layers[-1].weight, plain, replace_fn=lambda leaf: leaf + 0.3)
+    return lc.Sum((plain, lc.LogSLiCE(BASIS, 4, 2, block=2, static=1, key=KEYS[1], **options)))
+
+
+def test_laws():
+    assert len(check_model(a_sum())) == 10
+
+
+def test_it_is_the_sum_and_the_mean():
+    model = a_sum()
+    inputs = example_inputs(model)
+    each = [lc.predict_all(one, inputs) for one in model.models]
+    np.testing.assert_allclose(lc.predict_all(model, inputs), each[0] + each[1], rtol=1e-5, atol=1e-6)
+    mean = lc.Sum.mean(list(model.models))
+    np.testing.assert_allclose(lc.predict_all(mean, inputs), (each[0] + each[1]) / 2, rtol=1e-5, atol=1e-6)
+
+
+def test_parts_are_trained_together_and_each_is_scaled():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(32, 6, 2))
+    streams = lc.Streams.from_dense(values, channels=["a", "b"])
+    logsigs = lc.Embedding(depth=1, dtype=np.float32)(streams, lc.Partition.uniform(2))
+    targets = values[:, -1, :1]
+    model = lc.Sum((
+        lc.Additive(logsigs.basis, 1, key=KEYS[0]),
+        lc.LogSLiCE(logsigs.basis, 4, 1, block=2, scaling=lc.UnitIncrements(), key=KEYS[1]),
+    ))  # fmt: skip
+    result = lc.fit(
+        model, logsigs, targets, optimiser=optax.adam(3e-2), duration=lc.Epochs(30), progress=False, key=KEYS[2]
+    )
+    assert lc.score(result.model, logsigs, targets, lc.losses.mse) < 0.2 * np.square(targets).mean()
+    assert result.model.source is not None
+    assert all(part.scaling.factors is not None for part in result.model.models)
+
+
+def test_models_of_other_bases_are_refused():
+    other = lc.LogSLiCE(lc.Basis(("a", "time"), 1), 4, 2, key=KEYS[0])
+    with pytest.raises(ModelError, match="2 different bases"):
+        lc.Sum((*a_sum().models, other))
+    with pytest.raises(ModelError, match="no models"):
+        lc.Sum(())
+
+
+def test_totals_have_unit_spread():
+    steps = jnp.asarray(np.random.default_rng(1).normal(size=(50, 3, 2)) * [5.0, 0.1])
+    scaling = lc.UnitTotals().fit(steps, lc.Basis(("a", "b"), 1))
+    totals = scaling(steps, lc.Basis(("a", "b"), 1)).sum(axis=1)
+    np.testing.assert_allclose(totals.std(axis=0), 1.0)
+    assert scaling.fit(2 * steps, lc.Basis(("a", "b"), 1)) == scaling
+    assert dataclasses.replace(scaling, factors=None).fit(2 * steps, lc.Basis(("a", "b"), 1)) != scaling
