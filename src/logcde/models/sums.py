@@ -1,6 +1,8 @@
 """Models side by side whose predictions are added up: a plain one and what corrects it, or an ensemble."""
 
 import dataclasses
+from collections.abc import Sequence
+from typing import cast
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -29,28 +31,28 @@ class Sum(AbstractBatchModel, AbstractOnlineModel):
     """
 
     models: tuple[AbstractOnlineModel, ...]
-    weight: float = eqx.field(static=True, default=1.0)
-    source: Source | None = eqx.field(static=True, default=None)
+    weight: float = eqx.field(static=True)
+    source: Source | None = eqx.field(static=True)
+    basis: Basis | None = eqx.field(static=True, init=False)
 
-    def __check_init__(self) -> None:
-        if not self.models:
+    def __init__(
+        self, models: Sequence[AbstractOnlineModel], weight: float = 1.0, source: Source | None = None
+    ) -> None:
+        bases = {model.basis for model in models}
+        if not bases:
             raise ModelError("There are no models to add up. Give at least one.")
-        bases = {model.basis for model in self.models}
         if len(bases) > 1:
             raise ModelError(
                 f"The models read log-signatures in {len(bases)} different bases, so they cannot be given the same "
                 "ones. Build all of them with the basis of one embedding."
             )
+        self.models, self.weight, self.source = tuple(models), weight, source
+        self.basis = models[0].basis
 
     @classmethod
-    def mean(cls, models: "tuple[AbstractOnlineModel, ...] | list[AbstractOnlineModel]") -> "Sum":
+    def mean(cls, models: Sequence[AbstractOnlineModel]) -> "Sum":
         """The mean of their predictions; of classifiers, of their logits. All were trained on like log-signatures."""
-        return cls(tuple(models), 1 / max(len(models), 1), models[0].source if models else None)
-
-    @property
-    def basis(self) -> Basis | None:
-        """That of all models."""
-        return self.models[0].basis
+        return cls(models, 1 / max(len(models), 1), models[0].source if models else None)
 
     @property
     def causal(self) -> bool:
@@ -102,7 +104,7 @@ class Sum(AbstractBatchModel, AbstractOnlineModel):
 
     def fitted_to(self, inputs: Inputs, source: Source | None) -> "Sum":
         """Each with its scaling fitted."""
-        models = tuple(model.fitted_to(inputs, source) for model in self.models)
+        models = tuple(cast(AbstractOnlineModel, model.fitted_to(inputs, source)) for model in self.models)
         return dataclasses.replace(self, models=models, source=source or self.source)
 
     def _added(self, predictions: list[Float[Array, "*interval output"]]) -> Float[Array, "*interval output"]:
