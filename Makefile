@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint format docs bench clean
+.PHONY: help demo test units lint format docs bench clean
 
 help:
 	@echo "make demo    train on generated streams, compare, predict online; a picture and a report in out/ (about two minutes)"
@@ -29,7 +29,11 @@ lint: $(VENV)/.ready
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-test: lint
+# Types take one core a while, so all of it at once.
+test: $(VENV)/.ready
+	$(MAKE) --no-print-directory -j 2 lint units
+
+units: $(VENV)/.ready
 	@# All tests of a file in one process: most of the time is compiling, and what is compiled stays in its process.
 	@# In the order of folders: many small files come last, so that no process ends long before the other.
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder

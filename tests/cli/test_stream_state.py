@@ -49,7 +49,7 @@ def test_states_that_do_not_fit_are_refused(folder, stream, tmp_path):
     assert "cannot be read as the state of a stream" in stream(folder, [GOOD], "--state", state)[0]
     assert "--replay needs a file" in stream(folder, [GOOD], "--replay")[0]
     assert "positive" in stream(folder, [GOOD], "--state", state, "--state-every", 0)[0]
-    assert "cannot be read" in stream(tmp_path / "nowhere", [GOOD])[0]
+    assert "There is no folder" in stream(tmp_path / "nowhere", [GOOD])[0]
     silent = dataclasses.replace(a_model(), source=None)
     assert "does not say how its log-signatures were made" in stream(silent, [GOOD])[0]
 

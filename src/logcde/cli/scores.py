@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import log_loss, mean_absolute_error, mean_squared_error, r2_score, recall_score, roc_auc_score
 
 HIGHER = {"accuracy": True, "balanced accuracy": True, "log loss": False, "auroc": True}
 HIGHER |= {"mse": False, "mae": False, "r2": True}
@@ -21,6 +20,8 @@ def of_classes(truth: Sequence[Any], probabilities: np.ndarray, classes: Sequenc
     >>> [f"{name} {value:.3f}" for name, value in found.items()]
     ['accuracy 0.667', 'balanced accuracy 0.750', 'log loss 0.415', 'auroc 1.000']
     """
+    from sklearn.metrics import log_loss, recall_score, roc_auc_score
+
     places = {one: number for number, one in enumerate(classes)}
     code = np.array([places.get(one, -1) for one in truth], np.int64)
     found = probabilities.argmax(axis=1)
@@ -42,6 +43,8 @@ def of_numbers(truth: np.ndarray, prediction: np.ndarray) -> dict[str, float]:
     >>> of_numbers(np.array([[1.0], [2.0], [np.nan]]), np.array([[1.0], [1.0], [7.0]]))
     {'mse': 0.5, 'mae': 0.5, 'r2': -1.0}
     """
+    from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
+
     known = np.isfinite(truth)
     outputs = [(truth[seen, n], prediction[seen, n]) for n, seen in enumerate(known.T) if seen.any()]
     scores = {
