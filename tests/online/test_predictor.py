@@ -280,7 +280,7 @@ def test_refusals_change_nothing():
 
 
 def test_models_that_cannot_be_served_say_why():
-    with pytest.raises(ModelError, match="reads the first value.*StartValues"):
+    with pytest.raises(ModelError, match="FirstValues reads the first value.*StartValues"):
         lc.Predictor(a_model(initial=lc.FirstValues()))
     bare = dataclasses.replace(fast("last"), source=None)
     with pytest.raises(ModelError, match="does not say how"):

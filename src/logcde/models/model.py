@@ -18,7 +18,7 @@ from logcde.embedding import LogSignatures, Opening, Source
 from logcde.errors import ModelError
 from logcde.flows.controls import Controls
 from logcde.flows.dynamics import AbstractBatchDynamics, AbstractDynamics, Carry, Noted
-from logcde.models.initial import Initial, channels_of
+from logcde.models.initial import AbstractLook, Initial, channels_of
 from logcde.models.inputs import Inputs
 from logcde.models.readout import Readout, Tally
 from logcde.models.scaling import AbstractScaling
@@ -75,8 +75,13 @@ class AbstractOnlineModel(AbstractModel):
 
     @property
     @abc.abstractmethod
+    def looks(self) -> tuple[AbstractLook, ...]:
+        """What its initial state depends on, or its initial states."""
+
+    @property
     def causal(self) -> bool:
         """Whether it knows of nothing that has not happened yet."""
+        return all(look.causal for look in self.looks)
 
     @property
     @abc.abstractmethod
@@ -127,9 +132,9 @@ class CDE(AbstractBatchModel, AbstractOnlineModel):
         return self._read(hidden, states, inputs), noted
 
     @property
-    def causal(self) -> bool:
-        """Whether its initial state looks at nothing that comes later."""
-        return self.initial.look.causal
+    def looks(self) -> tuple[AbstractLook, ...]:
+        """What its initial state depends on."""
+        return (self.initial.look,)
 
     @property
     def statics(self) -> int:

@@ -12,6 +12,7 @@ from logcde.algebra import Basis
 from logcde.embedding import Opening, Source
 from logcde.errors import ModelError
 from logcde.flows.dynamics import Noted
+from logcde.models.initial import AbstractLook
 from logcde.models.inputs import Inputs
 from logcde.models.model import AbstractBatchModel, AbstractOnlineModel
 
@@ -55,9 +56,9 @@ class Sum(AbstractBatchModel, AbstractOnlineModel):
         return cls(models, 1 / max(len(models), 1), models[0].source if models else None)
 
     @property
-    def causal(self) -> bool:
-        """If all are."""
-        return all(model.causal for model in self.models)
+    def looks(self) -> tuple[AbstractLook, ...]:
+        """Those of all models."""
+        return tuple(look for model in self.models for look in model.looks)
 
     @property
     def statics(self) -> int:

@@ -32,10 +32,12 @@ class Service:
         reorder: object,
     ) -> "Service":
         """From what a user gives; what is not given comes from the model's source."""
-        if not model.causal:
+        ahead = next((look for look in model.looks if not look.causal), None)
+        if ahead is not None:
             raise ModelError(
-                "The initial state of this model looks ahead: it reads the first value of every channel, also of those "
-                "that are not observed yet. Train it with initial=StartValues() or Learnt(), which do not."
+                f"The initial state of this model looks ahead: {type(ahead).__name__} reads the first value of every "
+                "channel, also of those that are not observed yet. Train it with initial=StartValues() or Learnt(), "
+                "which do not."
             )
         if (schema is None) != (embedding is None):
             raise ModelError("Give the schema and the embedding together: one means nothing without the other.")
