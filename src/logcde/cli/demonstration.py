@@ -23,8 +23,7 @@ from logcde._files import whole_file
 from logcde.algebra import log as tensor_log
 from logcde.algebra import multiply_exp, project, unit
 from logcde.cli.answers import Answers
-from logcde.cli.examples import read_examples
-from logcde.cli.fitting import Fitted, announce, fit, save
+from logcde.cli.fitting import Fitted
 from logcde.cli.learning import Learning
 from logcde.cli.table import Table
 from logcde.cli.train import Train
@@ -129,17 +128,13 @@ def kept(waves: Waves) -> str:
 
 def learn(waves: Waves, size: Size, folder: Path) -> Fitted:
     """What `logcde train` does, and the folder that it writes."""
-    command = Train(
+    return Train(
         Table(waves.observations, horizon=f"{HORIZON:g}"),
         Answers(targets=waves.targets),
         Learning(hidden=size.hidden, steps=size.steps),
         output=folder,
         overwrite=True,
-    )
-    examples = read_examples(command.table, command.answers, command.task)
-    fitted = fit(examples, command.learning, announce)
-    save(fitted, dataclasses.replace(command, table=examples.table, task=examples.task.name))
-    return fitted
+    ).fit()
 
 
 def fill(waves: Waves, fitted: Fitted, size: Size) -> Filled:
@@ -174,13 +169,12 @@ def comparison(fitted: Fitted, rival: Filled) -> str:
     """Both models side by side."""
     scored = fitted.held_out
     assert scored is not None
-    parameters = sum(leaf.size for leaf in jax.tree.leaves(fitted.estimator.model_) if isinstance(leaf, jax.Array))
     ours, theirs = (np.square(found - scored.truth).mean(axis=0) for found in (scored.found.value, rival.prediction))
     head = f"  {'':10} {'mse':>8} {'of x1':>8} {'of x2':>8} {'steps':>7} {'seconds':>8} {'parameters':>11}"
     rows = [
         f"  {name:10} {error.mean():8.4f} {error[0]:8.4f} {error[1]:8.4f} {steps:7,} {seconds:8.0f} {count:11,}"
         for name, error, steps, seconds, count in (
-            ("Log-SLiCE", ours, fitted.estimator.n_iter_, fitted.seconds, parameters),
+            ("Log-SLiCE", ours, fitted.estimator.n_iter_, fitted.seconds, fitted.parameters),
             ("GRU-D", theirs, rival.steps, rival.seconds, rival.parameters),
         )
     ]

@@ -45,6 +45,11 @@ class Fitted:
         """The classes in the order of probabilities."""
         return self.estimator.classes_.tolist() if self.examples.task.name == "classify" else None
 
+    @property
+    def parameters(self) -> int:
+        """How many numbers were learnt."""
+        return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(self.estimator.model_, eqx.is_inexact_array)))
+
 
 Tell = Callable[[str], None]
 """Is told, line by line, how it goes."""
@@ -140,7 +145,6 @@ def _plain(value: Any) -> str:
 
 def _record(fitted: Fitted, options: dict[str, Any], command: str) -> Run:
     examples, estimator, scored = fitted.examples, fitted.estimator, fitted.held_out
-    parameters = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(estimator.model_, eqx.is_inexact_array)))
     return Run(
         command=command,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -152,7 +156,7 @@ def _record(fitted: Fitted, options: dict[str, Any], command: str) -> Run:
         prior=fitted.prior,
         data=_data(fitted),
         choices={name: Chosen(repr(one.value), one.why) for name, one in estimator.choices_.items()},
-        parameters=parameters,
+        parameters=fitted.parameters,
         history=[Look(**dataclasses.asdict(look)) for look in estimator.history_],
         metrics={} if scored is None else dict(scored.metrics),
         baseline={} if scored is None else dict(scored.baseline),

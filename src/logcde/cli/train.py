@@ -4,7 +4,7 @@ import dataclasses
 import sys
 import uuid
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -12,6 +12,9 @@ from logcde.cli.answers import Answers
 from logcde.cli.learning import Learning
 from logcde.cli.table import Table, in_options
 from logcde.errors import ArtefactError
+
+if TYPE_CHECKING:
+    from logcde.cli.fitting import Fitted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Train:
             with in_options():
                 self.learning.check()
                 check_place(self.output, self.overwrite)
-                self._fit()
+                self.fit()
                 sys.stdout.write(f"{self.output}: the model. Try it on new series of the same form:\n")
                 sys.stdout.write(f"  logcde predict {self.output} NEW.parquet -o predictions.parquet\n")
         except KeyboardInterrupt:
@@ -55,7 +58,8 @@ class Train:
             return 130
         return 0
 
-    def _fit(self) -> None:
+    def fit(self) -> "Fitted":
+        """Read, train and save. Returns what came of it."""
         from logcde.cli.trained import needing_estimators
 
         with needing_estimators():
@@ -68,6 +72,7 @@ class Train:
             save(fitted, dataclasses.replace(self, table=examples.table, task=examples.task.name))
         except OSError as error:
             raise ArtefactError(_unwritable(self.output, error)) from error
+        return fitted
 
 
 def check_place(path: Path, overwrite: bool) -> None:
