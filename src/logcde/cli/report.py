@@ -1,14 +1,14 @@
 """`logcde report`: a page about a training run, for people."""
 
-import contextlib
 import dataclasses
 import sys
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from logcde.cli.trained import kind, needing
 from logcde.errors import ArtefactError
 
 
@@ -44,7 +44,6 @@ def write_report(folder: Path, output: Path | None = None) -> Path:
     from logcde._files import write_whole
     from logcde.artefact.files import REPORT
     from logcde.cli.config import as_toml
-    from logcde.cli.trained import kind
     from logcde.report.page import page
     from logcde.report.record import RUN, read_run
 
@@ -74,12 +73,6 @@ def write_report(folder: Path, output: Path | None = None) -> Path:
         ) from error
 
 
-@contextlib.contextmanager
-def needing_figures() -> Iterator[None]:
+def needing_figures() -> AbstractContextManager[None]:
     """Say what to install where Matplotlib is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
-            raise
-        raise ArtefactError('Reports need Matplotlib, which is not installed: pip install "logcde[plot]".') from error
+    return needing("matplotlib", "Reports need Matplotlib", "plot")

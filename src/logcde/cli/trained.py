@@ -125,17 +125,20 @@ def kind(folder: Path) -> str:
     return kind_of(folder)
 
 
-@contextlib.contextmanager
-def needing_estimators() -> Iterator[None]:
+def needing_estimators() -> AbstractContextManager[None]:
     """Say what to install where scikit-learn is missing."""
+    return needing("sklearn", "Trained models need scikit-learn", "sklearn")
+
+
+@contextlib.contextmanager
+def needing(module: str, sentence: str, extra: str) -> Iterator[None]:
+    """Say which extra to install where a module is missing that is imported within."""
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name != "sklearn":
+        if error.name != module:
             raise
-        raise ArtefactError(
-            'Trained models need scikit-learn, which is not installed: pip install "logcde[sklearn]".'
-        ) from error
+        raise ArtefactError(f'{sentence}, which is not installed: pip install "logcde[{extra}]".') from error
 
 
 WRITTEN = "Name the folder that logcde train wrote."
