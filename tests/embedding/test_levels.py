@@ -45,7 +45,7 @@ def with_level_channels(scaled, embedding, schema):
         [knot if scales is None else scales.one(name, knot) for knot in some]
         for name, some in zip(levels.channels, levels.knots, strict=True)
     ]
-    first = np.cumsum([len(knots), *map(len, knots)])
+    first = np.cumsum([len(knots), *(len(some) + 1 if len(some) > 1 else 1 for some in knots)])
     offsets, channel, value = [0], [], []
     for series in scaled:
         counted = np.zeros(first[-1])
@@ -54,7 +54,7 @@ def with_level_channels(scaled, embedding, schema):
             for obs in range(series.obs_offsets[event], series.obs_offsets[event + 1]):
                 c, x = int(series.channel[obs]), series.value[obs]
                 row[c] = x
-                for level, share in enumerate(shares(x, knots[c])):
+                for level, share in enumerate([1.0, *shares(x, knots[c])] if len(knots[c]) > 1 else [1.0]):
                     counted[first[c] + level] += share
                     row[int(first[c]) + level] = counted[first[c] + level]
             channel += sorted(row)
@@ -105,7 +105,7 @@ def test_engines_and_the_reference(case):
     found = embedding(streams, RAGGED)
     assert_close(flat(found), expected(streams, RAGGED, embedding))
     np.testing.assert_allclose(embedding.on_device(streams, RAGGED).values, found.values, atol=1e-11)
-    assert found.basis.letters[2:7] == ("#a~-0.5", "#a~0.7", "#a~2", "#a~2.5", "#b")
+    assert found.basis.letters[2:8] == ("#a", "#a~-0.5", "#a~0.7", "#a~2", "#a~2.5", "#b")
 
 
 def synchronous():
@@ -138,7 +138,7 @@ def test_online_equals_offline(depth, terms, continuous):
     for seed in range(3):
         streams, _, values = a_stream(seed, terms=terms, continuous=continuous)
         scales = None if terms else Scales.fit(streams)
-        embedding = Embedding(depth, levels=Levels.fit(streams, 3), scales=scales)
+        embedding = Embedding(depth, levels=Levels.fit(streams, (0.2, 0.5, 0.8)), scales=scales)
         offline = embedding(streams, Partition.at(cuts)).values[0]
         np.testing.assert_allclose(replay(embedding, streams, values, cuts), offline, rtol=1e-11, atol=1e-12)
 
@@ -147,7 +147,7 @@ def test_online_equals_offline(depth, terms, continuous):
 def test_blocks_and_steps_of_events(depth):
     streams, times, values = a_stream(5)
     values[3] = NAN  # no event
-    embedding = Embedding(depth, levels=Levels.fit(streams, 3), scales=Scales.fit(streams))
+    embedding = Embedding(depth, levels=Levels.fit(streams, (0.2, 0.5, 0.8)), scales=Scales.fit(streams))
     block, single = (embedding.online(streams.schema) for _ in range(2))
     for some in (slice(0, 4), slice(4, None)):
         running = block.observe_many(times[some], values[some])
@@ -164,8 +164,8 @@ def test_bad_events_are_refused_and_leave_no_trace():
     online = Embedding(levels=LEVELS).online(Schema(("a", "b")))
     online.observe(1.0, {"a": 1.0})
     before = online.state()
-    with pytest.raises(StreamError, match="7 values for 2 channels"):
-        online.observe(2.0, np.zeros(7))  # as many as there are letters that move
+    with pytest.raises(StreamError, match="8 values for 2 channels"):
+        online.observe(2.0, np.zeros(8))  # as many as there are letters that move
     with pytest.raises(StreamError, match="Channel 'b' is infinite at 2.0"):
         online.observe(2.0, np.array([1.0, np.inf]))
     with pytest.raises(StreamError, match="Channel 'b' is infinite at 2.0"):
@@ -214,7 +214,7 @@ def test_gradients_in_values():
     check_grads(numbers, (padded.values,), order=1, modes=("fwd", "rev"), rtol=1e-6, atol=1e-6)
     slopes = np.asarray(jax.jacobian(numbers)(padded.values))
     assert np.isfinite(slopes).all()
-    assert np.abs(slopes[:, 3, 1, 0]).max() > 0.1  # of '#a~0.7' in the value of a that is between two levels
+    assert np.abs(slopes[:, 4, 1, 0]).max() > 0.1  # of '#a~0.7' in the value of a that is between two levels
 
 
 def test_single_precision():
@@ -242,7 +242,7 @@ def test_threads_change_nothing():
 @given(data=st.data())
 def test_paths_are_decoded_and_have_the_log_signatures(data):
     some = data.draw(streams(continuous=True))
-    levels = Levels.fit(some, data.draw(st.integers(1, 4)))
+    levels = Levels.fit(some, np.linspace(0, 1, data.draw(st.integers(1, 4))).tolist())
     embedding, partition = Embedding(2, levels=levels), data.draw(partitions(some))
     paths = lc.realise(some, embedding)
     assert lc.decode(paths) == some
@@ -256,7 +256,7 @@ def test_paths_are_decoded_and_have_the_log_signatures(data):
 
 def test_series_that_differ_in_one_value_only_are_told_apart_by_levels():
     streams = Streams.from_arrays([[0.1, 0.2, 0.3]] * 2, [[[1.0], [2.0], [1.0]], [[1.0], [3.0], [1.0]]], ids=["x", "y"])
-    levels, partition = Levels.fit(streams, 3), Partition.uniform(1)
+    levels, partition = Levels.fit(streams, (0.0, 0.5, 1.0)), Partition.uniform(1)
     assert not lc.check_faithful(streams, Embedding(1), partition).faithful
     assert lc.check_faithful(streams, Embedding(1, levels=levels), partition).faithful
 
@@ -270,12 +270,15 @@ def test_shares_add_up_to_one_and_give_inner_values_back(knots, values):
     hats = Hats.of(Levels(("a",), (tuple(knots),)), None)
     values = np.array(values)
     weights = hats.weights(values[:, None])
+    several = len(knots) > 1
+    assert (weights[:, 0] == 1).all()
     assert (weights >= 0).all()
-    np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(weights @ knots, np.clip(values, knots[0], knots[-1]), rtol=1e-9, atol=1e-9)
+    shares = weights[:, int(several) :]
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(shares @ knots, np.clip(values, knots[0], knots[-1]), rtol=1e-9, atol=1e-9)
     letters, amounts = hats.entries(np.zeros(len(values), np.int32), values, values)
-    dense = np.zeros((len(values), 1 + len(knots)))
-    for column in range(3):
+    dense = np.zeros((len(values), 1 + len(knots) + several))
+    for column in range(4):
         dense[np.arange(len(values)), letters[:, column]] += amounts[:, column]
     np.testing.assert_allclose(dense, np.column_stack([values, weights]), atol=1e-12)
 
@@ -284,15 +287,20 @@ def test_levels_that_limits_make_one_count_for_the_last():
     levels = Levels(("a",), ((1.0, 2.0, 5.0, 6.0),))
     hats = Hats.of(levels, Scales(("a",), (Scale(centre=1.0, spread=2.0, low=2.0, high=5.0),)))
     scaled = np.array([[0.5], [1.0], [2.0]])  # 2, 3 and 5 as measured
-    np.testing.assert_allclose(hats.weights(scaled), [[0, 1, 0, 0], [0, 2 / 3, 0, 1 / 3], [0, 0, 0, 1]])
+    np.testing.assert_allclose(hats.weights(scaled), [[1, 0, 1, 0, 0], [1, 0, 2 / 3, 0, 1 / 3], [1, 0, 0, 0, 1]])
 
 
-def test_levels_are_middles_of_equal_shares():
+def test_levels_are_quantiles():
     streams = Streams.from_arrays(
         [np.arange(1.0, 9.0)], [np.column_stack([np.arange(8.0), np.full(8, 7.0), [0] * 7 + [1], np.full(8, NAN)])]
     )
-    even = tuple(np.quantile(np.arange(8.0), [0.125, 0.375, 0.625, 0.875]))
-    assert Levels.fit(streams, 4).knots == (even, (7.0,), (0.0, 0.125), (0.0,))
+    shares = (0.125, 0.375, 0.625, 0.875)
+    assert Levels.fit(streams, shares).knots == (
+        tuple(np.quantile(np.arange(8.0), shares)),
+        (7.0,),
+        (0.0, 0.125),
+        (0.0,),
+    )
     assert len(Levels.fit(streams).knots[0]) == 8
     assert hash(Levels.fit(streams)) == hash(Levels.fit(streams))
 
@@ -300,7 +308,7 @@ def test_levels_are_middles_of_equal_shares():
 def test_names_are_short_and_differ():
     levels = Levels(("a", "b", "c"), ((60.0, 75.25), (0.1234567, 0.1234568), (3.0,)))
     letters = Embedding(1, levels=levels).basis(Schema(("a", "b", "c"))).letters
-    assert letters == ("a", "b", "c", "#a~60", "#a~75.25", "#b~0.1234567", "#b~0.1234568", "#c", "time")
+    assert letters == ("a", "b", "c", "#a", "#a~60", "#a~75.25", "#b", "#b~0.1234567", "#b~0.1234568", "#c", "time")
 
 
 def test_what_is_refused():
@@ -313,9 +321,9 @@ def test_what_is_refused():
             Levels(("a",), (knots,))
     with pytest.raises(StreamError, match="2 channels and levels of 1"):
         Levels(("a", "b"), ((1.0,),))
-    for count in (0, 2.5, True):
-        with pytest.raises((StreamError, TypeError), match="levels were asked for|count"):
-            Levels.fit(plain(), count)
+    for shares in ((), (0.5, 1.5), (NAN,)):
+        with pytest.raises(StreamError, match="The shares are"):
+            Levels.fit(plain(), shares)
 
 
 def test_models_with_levels_are_saved_and_served(tmp_path):

@@ -21,7 +21,7 @@ class Coordinates:
     ('a', 'b', '#a', '#b', 'time')
     >>> levels = Levels(("a", "b"), ((60.0, 75.0), (0.0,)))
     >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True, levels=levels).letters
-    ('a', 'b', '#a~60', '#a~75', '#b', 'time')
+    ('a', 'b', '#a', '#a~60', '#a~75', '#b', 'time')
     """
 
     schema: Schema
@@ -62,7 +62,7 @@ class Coordinates:
 
     @property
     def counted(self) -> bool:
-        """Whether each channel has one letter that counts its observations, and no levels."""
+        """Whether each channel has one letter beside its value, which counts its observations."""
         return self.counts and self.levels is None
 
     @functools.cached_property
@@ -73,7 +73,7 @@ class Coordinates:
     @property
     def discrete(self) -> int:
         """How many letters move at events only; the continuous ones come after them."""
-        levels = 0 if self.levels is None else sum(map(len, self.levels.knots))
+        levels = 0 if self.hats is None else int(self.hats.starts[-1])
         return self.channels * (2 if self.counted else 1) + levels
 
     @functools.cached_property

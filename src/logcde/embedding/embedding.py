@@ -28,9 +28,9 @@ class Embedding:
     `counts` gives each channel a second coordinate that counts its observations, `time` adds time itself; with both the
     embedding is faithful (`prop:faithfulness`), without one it is invariant: see `invariances`. `dtype` is that of the
     result; sums are in double precision in any case. With `scales`, values are put into their units first, in training
-    and online alike. With `levels`, the count of a channel becomes one coordinate for each level of its values: an
-    observation counts for the two levels next to it, for each the more the nearer it is. Together they are the count,
-    so the embedding stays faithful; each by itself is a part of the histogram of what was observed.
+    and online alike. With `levels`, a channel has beside its count one coordinate for each level of its values: an
+    observation counts for the two levels next to it, for each the more the nearer it is. Together they add up to the
+    count; each by itself is a part of the histogram of what was observed.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
     >>> logsigs = Embedding(depth=2)(streams, Partition.uniform(2))
@@ -41,7 +41,7 @@ class Embedding:
     >>> levels = Levels(("pulse",), ((4.0, 8.0),))
     >>> logsigs = Embedding(depth=1, levels=levels)(streams, Partition.uniform(1))
     >>> dict(zip(logsigs.basis.labels, logsigs.values[0, 0].tolist()))
-    {'pulse': 4.0, '#pulse~4': 2.25, '#pulse~8': 0.75, 'time': 4.0}
+    {'pulse': 4.0, '#pulse': 3.0, '#pulse~4': 2.25, '#pulse~8': 0.75, 'time': 4.0}
     """
 
     depth: int = 2
@@ -58,7 +58,9 @@ class Embedding:
         if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise EmbeddingError(f"The dtype is {dtype}. Log-signatures are float32 or float64.")
         if self.levels is not None and not self.counts:
-            raise EmbeddingError("Levels split the counts of channels, but counts=False. Leave one of the two out.")
+            raise EmbeddingError(
+                "Levels are counted beside the counts of channels, but counts=False. Leave one of the two out."
+            )
         object.__setattr__(self, "depth", int(self.depth))
         object.__setattr__(self, "dtype", dtype)
 

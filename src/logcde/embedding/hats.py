@@ -1,7 +1,7 @@
 """How an observation is shared between the levels of its channel: hat functions, which add up to one everywhere.
 
 Between two levels an observation counts for both, for each the more the nearer it is; below the first level or above
-the last it counts for that one only. With one level this is the plain count.
+the last it counts for that one only. One level is the plain count, several are counted beside it.
 """
 
 import dataclasses
@@ -21,15 +21,17 @@ Values = TypeVar("Values", np.ndarray, jax.Array)
 
 
 def letters_of(levels: Levels) -> tuple[str, ...]:
-    """The names of all levels: those of counts, followed by the level where a channel has more than one.
+    """The count of each channel, followed by its levels where there is more than one.
 
     >>> letters_of(Levels(("pulse", "sex"), ((60.0, 75.0), (1.0,))))
-    ('#pulse~60', '#pulse~75', '#sex')
+    ('#pulse', '#pulse~60', '#pulse~75', '#sex')
     """
     names = []
     for channel, knots in zip(levels.channels, levels.knots, strict=True):
         written = ([f"#{channel}~{knot:.{digits}g}" for knot in knots] for digits in range(6, 18))
-        names += [f"#{channel}"] if len(knots) == 1 else next(some for some in written if len({*some}) == len(knots))
+        names += [f"#{channel}"]
+        if len(knots) > 1:
+            names += next(some for some in written if len({*some}) == len(knots))
     return tuple(names)
 
 
@@ -37,13 +39,14 @@ def letters_of(levels: Levels) -> tuple[str, ...]:
 class Hats:
     """Channel k has `knots` from `offsets[k]` on, increasing and in the units of the path; `letter` is that of each.
 
-    `starts` says where the letters of each channel begin, counted from the first level on, and at last where they end.
-    Levels that are the same in the units of the path, since limits have made them so, count for the last of them.
+    `starts` says where the letters of each channel begin, of which the first is its count, and at last where they end;
+    letters are counted from the first count on. Levels that are the same in the units of the path, since limits have
+    made them so, count for the last of them.
 
     >>> hats = Hats.of(Levels(("pulse", "sex"), ((60.0, 80.0), (1.0,))), None)
     >>> hats.weights(np.array([[65.0, 1.0], [90.0, 0.0]]))
-    array([[0.75, 0.25, 1.  ],
-           [0.  , 1.  , 1.  ]])
+    array([[1.  , 0.75, 0.25, 1.  ],
+           [1.  , 0.  , 1.  , 1.  ]])
     """
 
     starts: Int64[np.ndarray, "_"]
@@ -57,15 +60,16 @@ class Hats:
         parts = []
         for name, raw in zip(levels.channels, levels.knots, strict=True):
             parts.append(np.array([knot if scales is None else scales.one(name, knot) for knot in raw], np.float64))
-        starts, knots = offsets_of(np.array([len(part) for part in parts])), np.concatenate(parts)
+        sizes, knots = np.array([len(part) for part in parts]), np.concatenate(parts)
+        ends, starts = offsets_of(sizes), offsets_of(np.where(sizes > 1, sizes + 1, 1))
         last = np.append(np.diff(knots) > 0, True)
-        last[starts[1:] - 1] = True
-        offsets = np.append(0, np.cumsum(last))[starts]
-        return Hats(starts, offsets, knots[last], (len(parts) + np.flatnonzero(last)).astype(np.int32))
+        last[ends[1:] - 1] = True
+        letter = len(parts) + np.arange(len(knots)) + np.repeat(starts[1:] - ends[1:], sizes)
+        return Hats(starts, np.append(0, np.cumsum(last))[ends], knots[last], letter[last].astype(np.int32))
 
     @functools.cached_property
-    def channel(self) -> Int64[np.ndarray, "level"]:
-        """The channel of each level."""
+    def channel(self) -> Int64[np.ndarray, "letter"]:
+        """The channel of each letter."""
         return owners(self.starts)
 
     def entries(
@@ -74,17 +78,19 @@ class Hats:
         value: Float[np.ndarray, "obs"],
         change: Float64[np.ndarray, "obs"],
         threads: int | None = None,
-    ) -> tuple[Int32[np.ndarray, "obs 3"], Float64[np.ndarray, "obs 3"]]:
-        """The letters that each observation moves, and by how much: its value, and the two levels next to it."""
-        letters, amounts = np.empty((len(channel), 3), np.int32), np.empty((len(channel), 3))
+    ) -> tuple[Int32[np.ndarray, "obs 4"], Float64[np.ndarray, "obs 4"]]:
+        """The letters that each observation moves, and by how much: its value, the two levels next to it, its count."""
+        letters, amounts = np.empty((len(channel), 4), np.int32), np.empty((len(channel), 4))
         letters[:, 0], amounts[:, 0] = channel, change
+        letters[:, 3] = len(self.starts) - 1 + self.starts[channel]
         blocks = np.full(-(-len(channel) // SHARED), SHARED)
         given = (channel, value, self.offsets, self.knots, self.letter)
         spread(share, blocks, *given, letters, amounts, threads=threads)
+        amounts[:, 3] = letters[:, 3] != letters[:, 1]  # a single level is the count
         return letters, amounts
 
     def weights(self, values: Values) -> Values:
-        """What each level takes of an observation of its channel, for rows with one value for each channel.
+        """By how much an observation of its channel moves each letter, for rows with one value for each channel.
 
         In NumPy or in JAX, where it is differentiable except at levels.
         """
@@ -93,15 +99,15 @@ class Hats:
         return first + ((values - low) / rise).clip(0, 1) - ((values - here) / fall).clip(0, 1)
 
     @functools.cached_property
-    def _slopes(self) -> Float64[np.ndarray, "5 level"]:
-        """Where each hat is 1 from the start, rises from and over what length, falls from and over what length."""
+    def _slopes(self) -> Float64[np.ndarray, "5 letter"]:
+        """Which are 1 from the start, where each rises from and over what length, falls from and over what length."""
         first, low, rise, here, fall = np.zeros((5, len(self.channel)))
         rise[:] = fall[:] = np.inf
         at, gaps = self.letter - (len(self.starts) - 1), np.diff(self.knots)
         inner = np.ones(len(gaps), bool)
         inner[self.offsets[1:-1] - 1] = False
         here[at] = self.knots
-        first[at[self.offsets[:-1]]] = 1.0
+        first[at[self.offsets[:-1]]] = first[self.starts[:-1]] = 1.0
         low[at[1:][inner]] = self.knots[:-1][inner]
         rise[at[1:][inner]] = fall[at[:-1][inner]] = gaps[inner]
         return np.stack([first, low, rise, here, fall])

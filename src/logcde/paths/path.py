@@ -1,8 +1,8 @@
 """`RealisedPath`: the path Psi(x, C) of `app:proof_faithfulness`, with its auxiliary time u and its physical-time map.
 
 The path is piecewise linear and is known by its vertices. They hold what was recorded, not sums of what changed: after
-an event the coordinate of a channel is the observed value, that of time the stamp, and counts are whole numbers unless
-they are split over levels.
+an event the coordinate of a channel is the observed value, that of time the stamp, counts are whole numbers, those
+of levels are not.
 """
 
 import dataclasses

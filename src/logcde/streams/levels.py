@@ -1,4 +1,4 @@
-"""Levels of the values of channels, between which an embedding can split the count of their observations.
+"""Levels of the values of channels, at each of which an embedding can count observations.
 
 Levels are learnt from training streams and belong to the embedding, as scales do. They are in the units of the values
 as they were measured.
@@ -6,6 +6,7 @@ as they were measured.
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +16,8 @@ from logcde.streams.columns import AbstractStreams
 from logcde.streams.rows import by_channel
 from logcde.streams.schema import listed
 
+SHARES = (0.01, 0.05, 0.15, 0.35, 0.65, 0.85, 0.95, 0.99)
+
 
 @dataclasses.dataclass(frozen=True)
 class Levels:
@@ -22,7 +25,7 @@ class Levels:
 
     >>> from logcde.streams import Streams
     >>> streams = Streams.from_dense(np.array([[[60.0, 1.0], [70.0, 1.0], [80.0, 1.0]]]), channels=["pulse", "sex"])
-    >>> Levels.fit(streams, 2)
+    >>> Levels.fit(streams, (0.25, 0.75))
     Levels(channels=('pulse', 'sex'), knots=((65.0, 75.0), (1.0,)))
     """
 
@@ -30,14 +33,14 @@ class Levels:
     knots: tuple[tuple[float, ...], ...]
 
     @classmethod
-    def fit(cls, streams: AbstractStreams, count: int = 8) -> "Levels":
-        """Learn levels from streams, which should be those of training: the middles of `count` equal shares of values.
+    def fit(cls, streams: AbstractStreams, shares: Sequence[float] = SHARES) -> "Levels":
+        """Learn levels from streams, which should be those of training: values that these shares of all are below.
 
-        A channel has fewer if some of these are the same, and 0 if it is never observed.
+        By default they are close to each other where values are rare: it is extremes that mean something. A channel has
+        fewer levels if some are the same, and 0 if it is never observed.
         """
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise StreamError(f"{count!r} levels were asked for. Give a whole number, 1 or more.")
-        shares = (np.arange(count) + 0.5) / count
+        if not len(shares) or not all(0 <= share <= 1 for share in shares):
+            raise StreamError(f"The shares are {listed(shares) or 'none'}. Give one or more numbers from 0 to 1.")
         knots = []
         for values in by_channel(streams.channel, streams.value, len(streams.schema.channels)):
             found = np.unique(np.quantile(values, shares)) if len(values) else np.zeros(1)
