@@ -51,6 +51,10 @@ class AbstractDynamics(eqx.Module):
     def penalty(self) -> Float[Array, ""]:
         """The size of the vector field, as the regulariser of the paper's experiments measures it."""
 
+    def fitted_to(self, totals: Float[Array, "series lie"]) -> "AbstractDynamics":
+        """The same before training on series whose steps add up to these totals. Most have nothing to fit."""
+        return self
+
 
 class AbstractBatchDynamics(AbstractDynamics):
     """Dynamics that are other in training: at random, or by statistics of the whole batch, which they remember."""

@@ -168,9 +168,13 @@ class CDE(AbstractBatchModel, AbstractOnlineModel):
         return self.dynamics.penalty()
 
     def fitted_to(self, inputs: Inputs, source: Source | None) -> "CDE":
-        """The same model with its scaling fitted and its source noted."""
-        scaling = self.scaling if self.basis is None else self.scaling.fit(inputs.steps, self.basis)
-        return dataclasses.replace(self, scaling=scaling, source=source or self.source)
+        """The same model with its scaling and its dynamics fitted and its source noted."""
+        scaling, totals = self.scaling, jnp.sum(inputs.steps, axis=1)
+        if self.basis is not None:
+            scaling = scaling.fit(inputs.steps, self.basis)
+            totals = scaling(totals, self.basis)
+        dynamics = self.dynamics.fitted_to(totals)
+        return dataclasses.replace(self, scaling=scaling, dynamics=dynamics, source=source or self.source)
 
     def _read(
         self, hidden: Float[Array, "hidden"], states: Float[Array, "interval features"], inputs: Inputs
