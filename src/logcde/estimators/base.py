@@ -41,6 +41,7 @@ from logcde.online import Predictor
 from logcde.streams import Partition, Streams
 from logcde.streams.scales import AbstractUnits
 from logcde.streams.schema import listed
+from logcde.train import Checkpoints
 from logcde.train.losses import AbstractMeasure
 
 
@@ -56,7 +57,8 @@ class AbstractLogCDE(BaseEstimator):
     **Training.** At most `max_iter` steps on batches of `batch_size` series, at a rate that falls from `learning_rate`
     to zero. `validation_fraction` of the series, 0 for none, are held out to choose the best of 20 looks; with
     `patience`, training ends after so many looks that brought nothing better, most often before the rate has fallen.
-    `random_state` is as everywhere in scikit-learn.
+    With `checkpoints`, a `fit` that was interrupted goes on when it is called again with the same data and parameters;
+    that takes a number as `random_state`, which is otherwise as everywhere in scikit-learn.
     """
 
     reading: ClassVar[Reading]
@@ -76,6 +78,7 @@ class AbstractLogCDE(BaseEstimator):
         batch_size: int = 32,
         validation_fraction: float | None = None,
         patience: int | None = None,
+        checkpoints: Checkpoints | None = None,
         verbose: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -91,6 +94,7 @@ class AbstractLogCDE(BaseEstimator):
         self.batch_size = batch_size
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.checkpoints = checkpoints
         self.verbose = verbose
         self.random_state = random_state
 
@@ -207,6 +211,7 @@ class AbstractLogCDE(BaseEstimator):
             batch=self.batch_size,
             held_out=held_out,
             patience=self.patience,
+            checkpoints=self.checkpoints,
             progress=self.verbose,
             seed=seed,
         )

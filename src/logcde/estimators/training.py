@@ -19,7 +19,7 @@ from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
 from logcde.estimators.architectures import AbstractArchitecture, Reading
 from logcde.models import CDE, Inputs, UnitIncrements
-from logcde.train import Result, Steps, fit
+from logcde.train import Checkpoints, Result, Steps, fit
 from logcde.train.losses import AbstractMeasure
 
 LOOKS = 20
@@ -37,6 +37,7 @@ class Schedule:
     batch: int
     held_out: Int64[np.ndarray, "_"] | None
     patience: int | None
+    checkpoints: Checkpoints | None
     progress: bool
     seed: int
 
@@ -77,6 +78,7 @@ def train(
         every=Steps(max(1, schedule.steps // LOOKS)),
         patience=schedule.patience,
         latest=True,
+        checkpoints=schedule.checkpoints,
         progress=schedule.progress,
         key=for_training,
     )
