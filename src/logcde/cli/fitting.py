@@ -140,6 +140,9 @@ def _end(fitted: Fitted) -> list[str]:
     lines.append(
         f"Trained on {fitted.trained:,} series for {steps:,} steps in {fitted.seconds:.0f} s; loss {loss:.3g}."
     )
+    temperature = getattr(fitted.estimator, "temperature_", 1.0)
+    if temperature != 1:
+        lines.append(f"Temperature of the probabilities, by which they are as sure as right: {temperature:.3g}.")
     if fitted.held_out is not None:
         lines += table_of(fitted.held_out, f"On the {fitted.held_out.series:,} held-out series")
     return lines

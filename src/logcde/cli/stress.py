@@ -81,10 +81,8 @@ class Stress:
         except KeyboardInterrupt:
             place = self._place()
             done = len(list(place.glob("drop-*.json")))
-            kept = (
-                f" {done} finished of the curve kept in {place}: the same command goes on from there." if done else ""
-            )
-            sys.stderr.write(f"logcde: stopped.{kept}\n")
+            kept = f" {done} points of the curve are kept in {place}: the same command goes on with the others."
+            sys.stderr.write(f"logcde: stopped.{kept if done else ''}\n")
             return 130
         return 0
 

@@ -197,8 +197,8 @@ class AbstractLogCDE(BaseEstimator):
         loss: AbstractMeasure,
         metrics: tuple[AbstractMeasure, ...],
         classes: Int64[np.ndarray, "series"],
-    ) -> None:
-        """Choose what is left to choose, and train."""
+    ) -> Int64[np.ndarray, "_"] | None:
+        """Choose what is left to choose, and train. Returns which series were held out, if any."""
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max))
         held_out, fraction = choose_held_out(self.validation_fraction, classes, np.random.default_rng(seed))
@@ -218,6 +218,7 @@ class AbstractLogCDE(BaseEstimator):
         build = self.choices_["model"].value
         self.model_, result = train(build, self.reading, logsigs, queries, targets, outputs, loss, metrics, schedule)
         self.history_, self.n_iter_ = result.history, result.summary.steps
+        return held_out
 
     def _outputs(self, logsigs: LogSignatures, queries: Queries | None, ids: np.ndarray) -> Float[np.ndarray, "..."]:
         """What the model gives, refused where it is no number."""

@@ -116,6 +116,12 @@ def in_units(model: CDE, centre: Float[np.ndarray, "output"], spread: Float[np.n
     )
 
 
+def cooled(model: CDE, temperature: float) -> CDE:
+    """A model whose outputs are divided by a number, as part of its readout: no more work, and no other program."""
+    last = jax.tree.map(lambda leaf: leaf / temperature, model.readout.layers[-1])
+    return eqx.tree_at(lambda tree: tree.readout.layers[-1], model, last)
+
+
 @eqx.filter_jit
 def _built(build: AbstractArchitecture, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> CDE:
     return build(basis, outputs, reading, key)
