@@ -8,7 +8,7 @@ from tests.train import tasks
 import logcde as lc
 from logcde.errors import TrainingError
 from logcde.train import calibrated
-from logcde.train.calibration import temperature_of
+from logcde.train.calibration import LARGEST, temperature_of
 
 RNG = np.random.default_rng(0)
 
@@ -25,22 +25,28 @@ def test_what_was_put_in_is_found(temperature):
     assert temperature_of(logits * temperature, draw(logits)) == pytest.approx(temperature, rel=0.05)
 
 
-@pytest.mark.parametrize("right", [0, 5, 10])
+@pytest.mark.parametrize("known", [6, 10])
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
-def test_the_minimum_is_found_however_few_there_are(right, size):
-    """Also where without a prior there would be none, since all are right or all are wrong."""
+def test_the_minimum_is_found_however_few_there_are(known, size):
+    """Also where all are right, and probabilities of one would be the best for these few."""
     logits = RNG.normal(size=(10, 3)) * size
     labels = logits.argmax(axis=1)
-    labels[right:] = logits[right:].argmin(axis=1)
+    labels[known:] = logits[known:].argmin(axis=1)
+    ordered = np.sort(logits, axis=1)
+    every = np.vstack([logits, np.median(ordered - ordered[:, -1:], axis=0)])
+    right = np.append(labels, np.argsort(every[-1])[-2])
 
-    def objective(temperature):
-        scaled = logits / temperature
-        chosen = scaled[np.arange(10), labels] - scaled.max(axis=1)
-        normal = np.log(np.exp(scaled - scaled.max(axis=1, keepdims=True)).sum(axis=1))
-        return (normal - chosen).sum() + 1 / temperature + np.log(temperature)
+    def loss(temperature):
+        return -np.asarray(jax.nn.log_softmax(every / temperature))[np.arange(11), right].sum()
 
     found = temperature_of(logits, labels)
-    assert objective(found) < min(objective(found * 1.01), objective(found / 1.01))
+    assert loss(found) < min(loss(found * 1.01), loss(found / 1.01))
+
+
+def test_where_nothing_can_be_told():
+    logits = RNG.normal(size=(10, 3))
+    assert temperature_of(logits, logits.argmin(axis=1)) == pytest.approx(LARGEST)
+    assert temperature_of(np.ones((10, 3)), np.zeros(10, int)) == 1.0
 
 
 @pytest.mark.parametrize("readout", [lc.Terminal(), lc.EachInterval()])

@@ -22,6 +22,7 @@ def calibrated(model: AbstractOnlineModel, logsigs: Data, targets: Targets, *, s
 
     It is an ordinary model: it can be saved, served online and be part of a `Sum`. The temperature is `1 / weight`.
 
+    >>> import jax
     >>> from logcde import Basis, LogSLiCE
     >>> from logcde.embedding import LogSignatures
     >>> basis = Basis.of_width(2, 1)
@@ -47,11 +48,11 @@ def calibrated(model: AbstractOnlineModel, logsigs: Data, targets: Targets, *, s
 
 
 def temperature_of(logits: Float[np.ndarray, "series class"], labels: Int[np.ndarray, "series"]) -> float:
-    """The temperature at which these logits are the most probable ones, if one is the most probable beforehand.
+    """The temperature that makes the log loss of these logits smallest, and of one more that is wrong.
 
-    With b = 1 / temperature, the sum of -log softmax(b logits)[label] is convex in b, and so is b - log(b), the prior:
-    it is that of about one series, and keeps b finite where all labels are right, and positive where all are wrong.
-    Newton's method finds the minimum; a step that leaves the bracket around it becomes a bisection.
+    Few series may all be right, and nothing would then be too sure for them. So one is added that is as sure as is
+    usual among them, and whose label is the runner-up. With b = 1 / temperature, the loss is convex in b. Newton's
+    method finds its minimum; a step that leaves the bracket around it becomes a bisection.
 
     >>> sure = np.array([[9.0, 0.0], [9.0, 0.0], [9.0, 0.0], [9.0, 0.0]])
     >>> temperature_of(sure, np.array([0, 0, 0, 1])) > 5
@@ -60,21 +61,25 @@ def temperature_of(logits: Float[np.ndarray, "series class"], labels: Int[np.nda
     if not np.isfinite(logits).all():
         raise TrainingError("The model gives numbers for these series that are not finite. Leave such series out.")
     logits = logits - logits.max(axis=1, keepdims=True)
-    right = logits[np.arange(len(labels)), labels]
+    usual = np.median(np.sort(logits, axis=1), axis=0)
+    right = np.append(logits[np.arange(len(labels)), labels], usual[-2])
+    logits = np.vstack([logits, usual])
 
     def slopes(b: float) -> tuple[float, float]:
         """The first and the second derivative."""
         raised = np.exp(b * logits)
         shares = raised / raised.sum(axis=1, keepdims=True)
         mean = (shares * logits).sum(axis=1)
-        spread = (shares * np.square(logits)).sum(axis=1) - np.square(mean)
-        return float((mean - right).sum()) + 1 - 1 / b, float(spread.sum()) + 1 / b**2
+        spread = (shares * np.square(logits - mean[:, None])).sum(axis=1)
+        return float((mean - right).sum()), float(spread.sum())
 
     low, high, b = 1 / LARGEST, LARGEST, 1.0
     for _ in range(200):
         first, second = slopes(b)
+        if first == 0:
+            break
         low, high = (b, high) if first < 0 else (low, b)
-        after = b - first / second
+        after = b - first / second if second > 0 else np.inf
         after = after if low < after < high else (low * high) ** 0.5
         if abs(after - b) <= 1e-12 * b:
             break
