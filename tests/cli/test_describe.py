@@ -79,6 +79,21 @@ def test_stamps_that_count_from_1970(tmp_path, capsys):
     assert "gaps in hours" in out
 
 
+def test_stamps_that_are_too_many_since_1970(tmp_path):
+    for stamp in (2**60, 2.0**60):
+        message = describe(tmp_path, table(("p", stamp, "a", 1.0), ("p", stamp + 4096, "a", 2.0)), "--epoch", "s")
+        assert "as s since 1970 is beyond the year 2262. If they count something finer" in message
+
+
+def test_it_fits_a_terminal_of_80_columns(tmp_path, capsys):
+    frame = table(("p", 0.0, "a channel", -123456.789), ("p", 1234567.0, "a channel", 1.5e-7))
+    assert describe(tmp_path, frame) == 0
+    out = capsys.readouterr().out
+    assert "Without time, the length of 1 gap between events, 1.235e+06, would" in out
+    tables = [line for line in out.splitlines() if line.startswith((" ", "series")) or "[" in line]
+    assert max(map(len, tables)) <= 80
+
+
 def test_many_channels(tmp_path, capsys):
     frame = table(*(("p", float(k % 7), f"c{k:04d}", float(k)) for k in np.arange(600).tolist()))
     assert describe(tmp_path, frame, "--sort") == 0

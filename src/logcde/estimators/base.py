@@ -22,6 +22,7 @@ from logcde.estimators.choosing import (
     choose_held_out,
     choose_partition,
     choose_steps,
+    refuse_many,
     usual_gap,
 )
 from logcde.estimators.inference import predictions
@@ -142,6 +143,7 @@ class AbstractLogCDE(BaseEstimator):
         streams = found.streams
         if len(streams) < 2:
             raise TrainingError(f"There is one sample only (n_samples={len(streams)}): one series. Give at least two.")
+        refuse_many(streams)
         self.flat_, self.schema_ = found.flat, streams.schema
         if not found.flat:
             validate_data(self, np.zeros((1, len(streams.schema.channels))))  # forgets names of features
