@@ -38,7 +38,7 @@ def test_words(tmp_path, capsys, name):
     assert any(line.startswith("Channels whose value is always the same") for line in lines)
     assert any(line.startswith("Without counts, 2 of 5 observations (40.0%)") for line in lines)
     raster = lines[lines.index("series 'q'") + 3]
-    assert raster == "  temp  [" + " " * 40 + "#" + " " * 38 + "#]"
+    assert raster == "  temp  [" + " " * 35 + "#" + " " * 33 + "#]"
 
 
 def test_json_is_the_summary(tmp_path, capsys):
