@@ -38,7 +38,7 @@ def test_words(tmp_path, capsys, name):
     assert any(line.startswith("Channels whose value is always the same") for line in lines)
     assert any(line.startswith("Without counts, 2 of 5 observations (40.0%)") for line in lines)
     raster = lines[lines.index("series 'q'") + 3]
-    assert raster == "  temp  [" + " " * 40 + "#" + " " * 38 + "#]"
+    assert raster == "  temp  [" + " " * 35 + "#" + " " * 33 + "#]"
 
 
 def test_json_is_the_summary(tmp_path, capsys):
@@ -77,6 +77,21 @@ def test_stamps_that_count_from_1970(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "series are looked at each from its own first stamp" in out
     assert "gaps in hours" in out
+
+
+def test_stamps_that_are_too_many_since_1970(tmp_path):
+    for stamp in (2**60, 2.0**60):
+        message = describe(tmp_path, table(("p", stamp, "a", 1.0), ("p", stamp + 4096, "a", 2.0)), "--epoch", "s")
+        assert "as s since 1970 is beyond the year 2262. If they count something finer" in message
+
+
+def test_it_fits_a_terminal_of_80_columns(tmp_path, capsys):
+    frame = table(("p", 0.0, "a channel", -123456.789), ("p", 1234567.0, "a channel", 1.5e-7))
+    assert describe(tmp_path, frame) == 0
+    out = capsys.readouterr().out
+    assert "Without time, the length of 1 gap between events, 1.235e+06, would" in out
+    tables = [line for line in out.splitlines() if line.startswith((" ", "series")) or "[" in line]
+    assert max(map(len, tables)) <= 80
 
 
 def test_many_channels(tmp_path, capsys):

@@ -42,7 +42,9 @@ def test_what_was_written_repeats_itself_bit_for_bit(trained, tmp_path):
     same, other = (folder / "model.safetensors" for folder in (trained / "model", tmp_path / "again"))
     assert same.read_bytes() == other.read_bytes()
     again = read_run(tmp_path / "again")
-    assert again.config == read_run(trained / "model").config
+    given, before = again.config, read_run(trained / "model").config
+    assert {**given, "file": ""} == {**before, "file": ""}
+    assert (tmp_path / "again" / given["file"]).samefile(trained / "model" / before["file"])
     assert run("train", f"--config={config}", "--seed", 1, "-o", tmp_path / "again", "--overwrite") == 0
     assert same.read_bytes() != other.read_bytes()
     assert read_run(tmp_path / "again").command == again.command.replace(" --output", " --seed 1 --output")
@@ -77,9 +79,10 @@ def test_an_older_model_stays_where_writing_fails(trained, tmp_path, monkeypatch
     before = (tmp_path / "model" / "run.json").read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(files, "_write", full)
-        assert "cannot be written: No space left on device. Nothing was left behind." in run(*arguments)
+        said = run(*arguments)
+    assert "cannot be written: No space left on device. Training is kept in " in said
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "fit", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(fitting, "fit", lambda *arguments, checkpoints: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run(*arguments) == 130
     assert (tmp_path / "model" / "run.json").read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
@@ -171,6 +174,27 @@ def test_configurations_that_are_none(tmp_path, text, said):
     message = run("train", "--config", tmp_path / "train.toml", "-o", tmp_path / "model")
     assert message.startswith("logcde: The configuration ")
     assert said in message
+
+
+def test_paths_in_a_configuration_are_relative_to_its_folder(untrained, tmp_path, monkeypatch):
+    for folder in ("data", "settings", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    tables(tmp_path / "data")
+    options = 'series = "id"\ntime = "t"\nsteps = 2\nchannels = ["pulse"]\ntarget = "state"\n'
+    named = 'file = "../data/vitals.parquet"\ntargets = "../data/labels.csv"\noutput = "../made"\n'
+    (tmp_path / "settings" / "mine.toml").write_text(options + named)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert run("train", "--config", "../settings/mine.toml") == 0
+    assert read_run(tmp_path / "made").config["targets"] == "../data/labels.csv"
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for folder in ("data", "made"):
+        (tmp_path / folder).rename(moved / folder)
+    assert run("train", "--config", "../moved/made/train.toml", "-o", "again") == 0
+    assert (tmp_path / "elsewhere" / "again").is_dir()
+    message = run("train", "--config", "../moved/made/train.toml", "vitals.parquet", "-o", "other")
+    assert "vitals.parquet cannot be read" in message
+    assert run("stress", "../moved/made", "--drop", 0, "--seeds", 0) == 0
 
 
 def test_an_older_model_is_replaced_only_if_that_is_said(trained):

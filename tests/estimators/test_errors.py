@@ -4,7 +4,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from tests.estimators.series import COUNT, QUICK, labels, streams, values
 
-from logcde.errors import LogcdeError
+from logcde.errors import LogcdeError, StreamError
 from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegressor, Long
 
 
@@ -115,3 +115,9 @@ def test_a_class_that_training_did_not_have(fitted):
     answers[0] = "on"
     with pytest.warns(UserWarning, match="the classes 'on', of which the classifier has seen no series"):
         assert fitted.score(streams(), answers) <= 1 - 1 / COUNT
+
+
+def test_very_many_channels():
+    many = np.zeros((2, 1, 20_001))
+    with pytest.raises(StreamError, match=r"There are 20,001 channels; 20,000 are the most .* named rightly\."):
+        LogCDEClassifier().fit(many, [0, 1])

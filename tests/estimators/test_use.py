@@ -6,7 +6,7 @@ import pytest
 from tests.estimators.series import QUICK, labels, streams, values
 
 import logcde as lc
-from logcde.errors import ArtefactError
+from logcde.errors import ArtefactError, CheckpointError
 from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegressor
 
 
@@ -39,6 +39,51 @@ def test_a_classifier_is_served_online():
         online.observe(float(time), row)
     probabilities = jax.nn.softmax(online.predict(at=8.0))
     np.testing.assert_allclose(probabilities, classifier.predict_proba(streams(1, 0.3)[:1])[0], rtol=1e-4)
+
+
+def test_probabilities_are_as_sure_as_right_where_series_were_held_out(tmp_path, monkeypatch):
+    plain = LogCDEClassifier(**QUICK).fit(streams(), labels())
+    assert plain.temperature_ == 1.0
+    options = {**QUICK, "validation_fraction": 0.5}
+    cool = LogCDEClassifier(**options).fit(streams(), labels())
+    assert cool.temperature_ != 1.0
+    monkeypatch.setattr("logcde.estimators.classifier.cooled", lambda model, temperature: model)
+    warm = LogCDEClassifier(**options).fit(streams(), labels())
+    assert warm.temperature_ == cool.temperature_
+    assert cool.predict(streams(1)).tolist() == warm.predict(streams(1)).tolist()
+    expected = jax.nn.softmax(np.log(warm.predict_proba(streams(1))) / cool.temperature_)
+    np.testing.assert_allclose(cool.predict_proba(streams(1)), expected, rtol=1e-4)
+    online = cool.online()
+    for time, row in enumerate(values(1)[0]):
+        online.observe(float(time), row)
+    np.testing.assert_allclose(jax.nn.softmax(online.predict(at=8.0)), expected[0], rtol=1e-4)
+    cool.save(tmp_path / "mine")
+    again = LogCDEClassifier.load(tmp_path / "mine")
+    assert again.temperature_ == cool.temperature_
+    np.testing.assert_array_equal(again.predict_proba(streams(1)), cool.predict_proba(streams(1)))
+
+
+def test_a_fit_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    def fitted(**options):
+        place = lc.Checkpoints(tmp_path / "kept", seconds=0.0)
+        return LogCDEClassifier(**{**QUICK, "checkpoints": place, **options}).fit(streams(), labels())
+
+    def stop(self, content, step):
+        save(self, content, step)
+        if step >= 5:
+            raise InterruptedError
+
+    save = lc.Checkpoints.save
+    with monkeypatch.context() as patch:
+        patch.setattr(lc.Checkpoints, "save", stop)
+        with pytest.raises(InterruptedError):
+            fitted()
+    with pytest.raises(CheckpointError, match="belongs to another run: optimiser was"):
+        fitted(learning_rate=0.02)
+    whole = LogCDEClassifier(**QUICK).fit(streams(), labels())
+    np.testing.assert_array_equal(fitted().predict_proba(streams(1)), whole.predict_proba(streams(1)))
+    fitted().save(tmp_path / "mine")
+    assert LogCDEClassifier.load(tmp_path / "mine").checkpoints is None
 
 
 def test_a_regressor_is_served_online_in_the_units_of_its_targets():

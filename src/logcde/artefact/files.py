@@ -30,6 +30,8 @@ FORMAT = 1
 TEXT, NUMBERS = "model.json", "model.safetensors"
 REPORT = "report.html"
 """What may be added to a saved model later; it goes when the model is replaced."""
+UNFINISHED = "unfinished"
+"""A folder in it while a model is being trained; it goes when the model is saved."""
 LIBRARIES = ("logcde", "jax", "equinox", "numpy", "safetensors")
 DTYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "C64": "complex64",
@@ -127,7 +129,7 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> bool:
         return False
     if not target.is_dir():
         raise ArtefactError(f"{target} exists and is not a saved model. Choose another name, or move it away.")
-    further = {part.name for part in target.iterdir()} - {TEXT, NUMBERS}
+    further = {part.name for part in target.iterdir()} - {TEXT, NUMBERS, UNFINISHED}
     if further and (target / TEXT).is_file():
         further -= {REPORT, *_document(target / TEXT).get("beside", ())}
     if further:

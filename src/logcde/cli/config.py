@@ -1,12 +1,17 @@
-"""Options of a command from a TOML file: the same names as on the command line, which has the last word."""
+"""Options of a command from a TOML file: the same names as on the command line, which has the last word.
+
+Paths in a file are relative to its folder, so that files can be moved together; those on the command line, as
+everywhere, to the working directory.
+"""
 
 import dataclasses
 import json
+import os
 import shlex
 import tomllib
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, time
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +41,8 @@ def read_config(file: Path, kind: type[Kind]) -> Kind:
                 f"The configuration {file} has {name!r}, which is no option. {nearest(_flag(name), known)}The options "
                 f"are {listed(known, 40)}."
             )
-    return from_options({_flag(name): value for name, value in given.items()}, kind, f"The configuration {file}")
+    options = read_from({_flag(name): value for name, value in given.items()}, kind, file.parent)
+    return from_options(options, kind, f"The configuration {file}")
 
 
 def with_config(arguments: Sequence[str], kind: type[Kind]) -> Kind | None:
@@ -74,6 +80,34 @@ def from_options(given: Mapping[str, Any], kind: type[Kind], where: str) -> Kind
         elif field.default is dataclasses.MISSING:
             parts[field.name] = tyro.MISSING
     return kind(**parts)
+
+
+def written_to(options: Mapping[str, Any], kind: type, folder: Path) -> dict[str, Any]:
+    """Options as they are in a file of this folder: paths are relative to it, unless they were given in full."""
+
+    def path(given: str) -> str:
+        try:
+            return os.path.relpath(_real(Path(given)), folder.resolve())
+        except ValueError:  # on another drive
+            return str(_real(Path(given)))
+
+    return _with_paths(options, kind, path)
+
+
+def read_from(options: Mapping[str, Any], kind: type, folder: Path) -> dict[str, Any]:
+    """Options of a file of this folder, with paths that are relative to the working directory."""
+    return _with_paths(options, kind, lambda given: os.path.relpath(_real(folder / given)))
+
+
+def _with_paths(options: Mapping[str, Any], kind: type, change: Callable[[str], str]) -> dict[str, Any]:
+    paths = {name for name, hint in _names(kind) if Path in (hint, *typing.get_args(hint))}
+    relative = (name for name in paths & set(options) if isinstance(options[name], str))
+    return {**options, **{name: change(options[name]) for name in relative if not Path(options[name]).is_absolute()}}
+
+
+def _real(path: Path) -> Path:
+    """The path without links on the way, from which `..` leads where it seems to; the file itself may be one."""
+    return path.parent.resolve() / path.name
 
 
 def as_toml(options: dict[str, Any]) -> str:

@@ -134,6 +134,7 @@ def learn(waves: Waves, size: Size, folder: Path) -> Fitted:
         Learning(hidden=size.hidden, steps=size.steps),
         output=folder,
         overwrite=True,
+        fresh=True,
     ).fit()
 
 

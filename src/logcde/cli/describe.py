@@ -24,7 +24,8 @@ PRINTED = 3
 """Series in the terminal."""
 LANES = 7
 """Channels of each of them, in both: as many as there are colours."""
-COLUMNS = 80
+COLUMNS, FEWEST = 80, 20
+"""Characters in a line, and for the observations of a channel in it, however long its name is."""
 LEVELS = " .:|#"
 
 
@@ -138,11 +139,12 @@ def _raster(streams: "Streams") -> list[str]:
     lines = [f"When channels were observed, from the start to the horizon (none to many: {LEVELS!r}):"]
     names, rest = streams.schema.channels[:LANES], len(streams.schema.channels) - LANES
     width = max(map(len, names))
+    columns = max(FEWEST, COLUMNS - width - len("   []"))
     for series in range(min(PRINTED, len(streams))):
         one = streams[series]
-        place = np.minimum(one.times / one.horizon[0] * COLUMNS, COLUMNS - 1).astype(np.int64)
+        place = np.minimum(one.times / one.horizon[0] * columns, columns - 1).astype(np.int64)
         shown = one.channel < len(names)
-        cells = np.zeros((len(names), COLUMNS), np.int64)
+        cells = np.zeros((len(names), columns), np.int64)
         np.add.at(cells, (one.channel[shown], np.repeat(place, np.diff(one.obs_offsets))[shown]), 1)
         level = np.ceil(cells / max(1, cells.max()) * (len(LEVELS) - 1)).astype(np.int64)
         lines.append(f"series {one.ids.tolist()[0]!r}")

@@ -72,7 +72,7 @@ def known_examples(trained: "Trained", file: Path, answers: Answers, columns: Co
     import numpy as np
 
     from logcde.cli.examples import read_examples
-    from logcde.cli.fitting import digest
+    from logcde.cli.unfinished import digest
     from logcde.errors import TableError
 
     run = trained.run

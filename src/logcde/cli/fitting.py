@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime
-import hashlib
 import sys
 import time
 from collections.abc import Callable
@@ -13,15 +12,17 @@ import jax
 import numpy as np
 
 from logcde._machine import machine, versions
-from logcde.cli.config import as_command, as_toml, options_of
+from logcde.cli.config import as_command, as_toml, options_of, written_to
 from logcde.cli.examples import Examples
 from logcde.cli.learning import NAMES, Learning
 from logcde.cli.scoring import Scored, score, table_of
+from logcde.cli.unfinished import digest
 from logcde.estimators import saving
 from logcde.estimators.choosing import usual_gap
 from logcde.report.record import CONFIG, RUN, Channel, Chosen, Data, HeldOut, Look, Run, write_run
 from logcde.streams.partition import Every
 from logcde.streams.schema import listed
+from logcde.train import Checkpoints
 
 if TYPE_CHECKING:
     from logcde.cli.train import Train
@@ -67,6 +68,7 @@ def fit(
     tell: Tell,
     *,
     change: Callable[[Examples], Examples] | None = None,
+    checkpoints: Checkpoints | None = None,
     progress: bool = True,
 ) -> Fitted:
     """Divide, fit, compare. With `change`, something is done to the series once their ends are known."""
@@ -77,8 +79,11 @@ def fit(
     known = examples[training]
     for line in _begin(examples, len(held_out)):
         tell(line)
+    step = None if checkpoints is None else checkpoints.step()
+    if checkpoints is not None and step is not None:
+        tell(f"Going on after step {step:,}, from {checkpoints.folder}.")
     began = time.monotonic()
-    estimator = learning.estimator(task, streams.schema.clock, progress=progress)
+    estimator = learning.estimator(task, streams.schema.clock, checkpoints=checkpoints, progress=progress)
     estimator.fit(known.streams, known.answers)
     seconds = time.monotonic() - began
     classes = estimator.classes_.tolist() if task.name == "classify" else None
@@ -92,9 +97,10 @@ def fit(
 
 def save(fitted: Fitted, command: "Train") -> None:
     """Write the folder."""
-    options = options_of(dataclasses.replace(command, config=None, overwrite=False))
+    options = options_of(dataclasses.replace(command, config=None, overwrite=False, fresh=False))
     command_line = as_command("train", options)
     del options["output"]
+    options = written_to(options, type(command), command.output)
     run = _record(fitted, options, command_line)
     beside = {RUN: write_run(run), CONFIG: as_toml(options)}
     saving.save(fitted.estimator, command.output, command.overwrite, beside)
@@ -134,6 +140,9 @@ def _end(fitted: Fitted) -> list[str]:
     lines.append(
         f"Trained on {fitted.trained:,} series for {steps:,} steps in {fitted.seconds:.0f} s; loss {loss:.3g}."
     )
+    temperature = getattr(fitted.estimator, "temperature_", 1.0)
+    if temperature != 1:
+        lines.append(f"Temperature of the probabilities, by which they are as sure as right: {temperature:.3g}.")
     if fitted.held_out is not None:
         lines += table_of(fitted.held_out, f"On the {fitted.held_out.series:,} held-out series")
     return lines
@@ -186,12 +195,6 @@ def _data(fitted: Fitted) -> Data:
         unit=summary.unit,
         gap=fitted.estimator.gap_,
     )
-
-
-def digest(file: Any) -> str:
-    """The checksum of a file, to know it again."""
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _held_out(scored: Scored) -> HeldOut:

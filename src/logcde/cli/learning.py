@@ -11,6 +11,7 @@ from logcde.errors import TrainingError
 if TYPE_CHECKING:
     from logcde.cli.tasks import AbstractTask
     from logcde.streams.clock import Clock
+    from logcde.train import Checkpoints
 
 NAMES = {
     "partition": ("intervals", "--every"),
@@ -51,7 +52,9 @@ class Learning:
     seed: int = 0
     """Seed of all that is random: the same seed on the same machine gives the same model."""
 
-    def estimator(self, task: "AbstractTask", clock: "Clock", *, progress: bool) -> Any:
+    def estimator(
+        self, task: "AbstractTask", clock: "Clock", *, checkpoints: "Checkpoints | None", progress: bool
+    ) -> Any:
         """An estimator to be fitted."""
         from logcde import estimators
 
@@ -69,6 +72,7 @@ class Learning:
             batch_size=self.batch,
             validation_fraction=self.validation,
             patience=self.patience,
+            checkpoints=checkpoints,
             verbose=progress,
             random_state=self.seed,
         )

@@ -43,6 +43,8 @@ OPTIONS = {
     "Choose other columns of values": "Choose the columns of values with --channels",
     "Leave such channels out": "Leave such channels out: name the others with --channels",
     "pass overwrite=True": "pass --overwrite",
+    "Remove the folder to train from the start": "Pass --fresh to train from the start",
+    "or another folder to train anew": "or pass --fresh to train anew",
     "Use Partition.every, or make the streams from datetimes": "Use --every, or a table with datetimes",
 }
 """What errors advise in Python, and the same on the command line."""

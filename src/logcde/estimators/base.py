@@ -22,6 +22,7 @@ from logcde.estimators.choosing import (
     choose_held_out,
     choose_partition,
     choose_steps,
+    refuse_many,
     usual_gap,
 )
 from logcde.estimators.inference import predictions
@@ -41,6 +42,7 @@ from logcde.online import Predictor
 from logcde.streams import Partition, Streams
 from logcde.streams.scales import AbstractUnits
 from logcde.streams.schema import listed
+from logcde.train import Checkpoints
 from logcde.train.losses import AbstractMeasure
 
 
@@ -56,7 +58,8 @@ class AbstractLogCDE(BaseEstimator):
     **Training.** At most `max_iter` steps on batches of `batch_size` series, at a rate that falls from `learning_rate`
     to zero. `validation_fraction` of the series, 0 for none, are held out to choose the best of 20 looks; with
     `patience`, training ends after so many looks that brought nothing better, most often before the rate has fallen.
-    `random_state` is as everywhere in scikit-learn.
+    With `checkpoints`, a `fit` that was interrupted goes on when it is called again with the same data and parameters;
+    that takes a number as `random_state`, which is otherwise as everywhere in scikit-learn.
     """
 
     reading: ClassVar[Reading]
@@ -76,6 +79,7 @@ class AbstractLogCDE(BaseEstimator):
         batch_size: int = 32,
         validation_fraction: float | None = None,
         patience: int | None = None,
+        checkpoints: Checkpoints | None = None,
         verbose: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -91,6 +95,7 @@ class AbstractLogCDE(BaseEstimator):
         self.batch_size = batch_size
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.checkpoints = checkpoints
         self.verbose = verbose
         self.random_state = random_state
 
@@ -138,6 +143,7 @@ class AbstractLogCDE(BaseEstimator):
         streams = found.streams
         if len(streams) < 2:
             raise TrainingError(f"There is one sample only (n_samples={len(streams)}): one series. Give at least two.")
+        refuse_many(streams)
         self.flat_, self.schema_ = found.flat, streams.schema
         if not found.flat:
             validate_data(self, np.zeros((1, len(streams.schema.channels))))  # forgets names of features
@@ -193,8 +199,8 @@ class AbstractLogCDE(BaseEstimator):
         loss: AbstractMeasure,
         metrics: tuple[AbstractMeasure, ...],
         classes: Int64[np.ndarray, "series"],
-    ) -> None:
-        """Choose what is left to choose, and train."""
+    ) -> Int64[np.ndarray, "_"] | None:
+        """Choose what is left to choose, and train. Returns which series were held out, if any."""
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max))
         held_out, fraction = choose_held_out(self.validation_fraction, classes, np.random.default_rng(seed))
@@ -207,12 +213,14 @@ class AbstractLogCDE(BaseEstimator):
             batch=self.batch_size,
             held_out=held_out,
             patience=self.patience,
+            checkpoints=self.checkpoints,
             progress=self.verbose,
             seed=seed,
         )
         build = self.choices_["model"].value
         self.model_, result = train(build, self.reading, logsigs, queries, targets, outputs, loss, metrics, schedule)
         self.history_, self.n_iter_ = result.history, result.summary.steps
+        return held_out
 
     def _outputs(self, logsigs: LogSignatures, queries: Queries | None, ids: np.ndarray) -> Float[np.ndarray, "..."]:
         """What the model gives, refused where it is no number."""

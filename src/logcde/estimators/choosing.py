@@ -8,12 +8,14 @@ import numpy as np
 from jaxtyping import Int64
 
 from logcde.embedding import Embedding
+from logcde.errors import StreamError
 from logcde.streams import Partition, Robust, Scales, Streams
 from logcde.streams.ragged import owners
 from logcde.streams.scales import AbstractUnits
 
 FEWEST_INTERVALS, MOST_INTERVALS = 8, 64
 MOST_COORDINATES = 128
+MOST_CHANNELS = 20_000
 FEWEST_STEPS, MOST_STEPS = 100, 6000
 EPOCHS, MORE_EPOCHS, MANY = 60, 150, 50
 """How often every series is seen; more often if they have at least so many observations each."""
@@ -51,6 +53,16 @@ def neat(number: float) -> float:
     """The fraction that it is but for rounding, so that cuts fall on stamps exactly."""
     near = float(Fraction(number).limit_denominator(100_000))
     return near if abs(near - number) <= 1e-12 * abs(number) else number
+
+
+def refuse_many(streams: Streams) -> None:
+    """Refuse more channels than a model can have parameters for, which most often are no channels."""
+    count = len(streams.schema.channels)
+    if count > MOST_CHANNELS:
+        raise StreamError(
+            f"There are {count:,} channels; {MOST_CHANNELS:,} are the most that an estimator learns from. Choose "
+            "fewer. If these are not channels, see whether the columns were named rightly."
+        )
 
 
 def choose_partition(given: Partition | None, streams: Streams, gap: float) -> Choice:

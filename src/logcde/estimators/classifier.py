@@ -13,10 +13,12 @@ from logcde.errors import TrainingError
 from logcde.estimators.answers import aligned, required
 from logcde.estimators.base import AbstractLogCDE
 from logcde.estimators.checking import check_array, column_or_1d
+from logcde.estimators.training import cooled
 from logcde.models import Mean
 from logcde.streams import Streams
 from logcde.streams.schema import listed
 from logcde.train import losses
+from logcde.train.calibration import temperature_of
 
 
 class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
@@ -25,6 +27,9 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
     `X` are `Streams`, an array (series, step, channel) with NaN where nothing is observed, a list of arrays
     (step, channel), a data frame that `table` says how to read, or samples x features, which are series of one channel.
     `y` has a class for each series, in their order, or as a mapping or pandas Series from their ids.
+
+    Trained classifiers are often too sure of themselves. If series were held out for validation, the logits are divided
+    by `temperature_`, fitted to these, which makes probabilities honest and changes no predicted class; else it is 1.
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.cumsum(rng.normal(size=(40, 5, 2)), axis=1)
@@ -51,7 +56,13 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
             )
         self._choose(streams)
         logsigs = self.embedding_(streams, self.partition_)
-        self._train(logsigs, None, codes, len(self.classes_), losses.cross_entropy, (losses.accuracy,), codes)
+        measures = losses.cross_entropy, (losses.accuracy,)
+        held_out = self._train(logsigs, None, codes, len(self.classes_), *measures, codes)
+        self.temperature_ = 1.0
+        if held_out is not None:
+            logits = self._outputs(logsigs[held_out], None, streams.ids[held_out])
+            self.temperature_ = temperature_of(logits, codes[held_out])
+            self.model_ = cooled(self.model_, self.temperature_)
         return self
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "series class"]:

@@ -29,8 +29,8 @@ class Fitted(eqx.Module):
 def save(
     estimator: BaseEstimator, path: str | os.PathLike, overwrite: bool, beside: Mapping[str, str] | None = None
 ) -> None:
-    """Write it, with further text files `beside` it. A generator of random numbers as `random_state` is left out."""
-    parameters = estimator.get_params(deep=False)
+    """Write it, with further text files `beside` it. Checkpoints, and a generator as `random_state`, are left out."""
+    parameters = estimator.get_params(deep=False) | {"checkpoints": None}
     if isinstance(parameters["random_state"], np.random.RandomState):
         parameters["random_state"] = None
     learnt = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name != "model_"}

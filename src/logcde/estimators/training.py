@@ -19,7 +19,7 @@ from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
 from logcde.estimators.architectures import AbstractArchitecture, Reading
 from logcde.models import CDE, Inputs, UnitIncrements
-from logcde.train import Result, Steps, fit
+from logcde.train import Checkpoints, Result, Steps, fit
 from logcde.train.losses import AbstractMeasure
 
 LOOKS = 20
@@ -37,6 +37,7 @@ class Schedule:
     batch: int
     held_out: Int64[np.ndarray, "_"] | None
     patience: int | None
+    checkpoints: Checkpoints | None
     progress: bool
     seed: int
 
@@ -77,6 +78,7 @@ def train(
         every=Steps(max(1, schedule.steps // LOOKS)),
         patience=schedule.patience,
         latest=True,
+        checkpoints=schedule.checkpoints,
         progress=schedule.progress,
         key=for_training,
     )
@@ -112,6 +114,12 @@ def in_units(model: CDE, centre: Float[np.ndarray, "output"], spread: Float[np.n
         model,
         (last.weight * size[:, None], last.bias * size + shift),
     )
+
+
+def cooled(model: CDE, temperature: float) -> CDE:
+    """A model whose outputs are divided by a number, as part of its readout: no more work, and no other program."""
+    last = jax.tree.map(lambda leaf: leaf / temperature, model.readout.layers[-1])
+    return eqx.tree_at(lambda tree: tree.readout.layers[-1], model, last)
 
 
 @eqx.filter_jit

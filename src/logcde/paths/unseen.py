@@ -46,10 +46,14 @@ class Unseen:
             f"would vanish as a whole. {_groups(self.same_without_counts)}"
         )
         unit = f" {self.unit}" if self.unit else ""
-        length = f", from {self.shortest_gap:.4g} to {self.longest_gap:.4g}{unit}," if self.gaps else ""
+        longest = f"{self.longest_gap:.4g}{unit}"
+        length = f", from {self.shortest_gap:.4g} to {longest}," if self.gaps else ""
+        gaps = f"the lengths of {self.gaps:,} gaps between events{length}"
+        if self.gaps == 1:
+            gaps = f"the length of 1 gap between events, {longest},"
         time = (
-            f"Without time, the lengths of {self.gaps:,} gaps between events{length} would leave no trace beyond the "
-            f"query interval that an event is in. {_groups(self.same_without_time)}"
+            f"Without time, {gaps} would leave no trace beyond the query interval that an "
+            f"event is in. {_groups(self.same_without_time)}"
         )
         lines = [counts, time]
         if self.compared < self.series:

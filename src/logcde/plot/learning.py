@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logcde.plot.style import COLOURS, MARKS
+from logcde.plot.style import COLOURS, DASHES, MARKS
 from logcde.train import Evaluation
 
 if TYPE_CHECKING:
@@ -23,8 +23,10 @@ def curves(axes: "Axes", training: np.ndarray, held_out: np.ndarray, label: str,
     """
     colour = COLOURS[number % len(COLOURS)]
     epochs = np.arange(1, np.shape(held_out)[1] + 1)
-    for losses, dashes, what in ((training, (4, 2), "training"), (held_out, (), "test")):
-        axes.plot(epochs, np.mean(losses, axis=0), color=colour, dashes=dashes, lw=1.4, label=f"{label}, {what}")
+    style = {"color": colour, "lw": 1.4, "marker": MARKS[number % len(MARKS)], "ms": 4}
+    style["markevery"] = max(1, len(epochs) // 8)  # enough to tell lines apart without colours
+    for losses, dashes, what in ((training, (4, 2), "training"), (held_out, (1, 0), "test")):
+        axes.plot(epochs, np.mean(losses, axis=0), dashes=dashes, label=f"{label}, {what}", **style)
         axes.fill_between(epochs, np.min(losses, axis=0), np.max(losses, axis=0), color=colour, alpha=0.15, lw=0)
     axes.set_yscale("log")
     axes.set_xlabel("epoch")
@@ -76,10 +78,12 @@ def predictions(
     """
     for channel, name in enumerate(names):
         colour = COLOURS[channel % len(COLOURS)]
-        axes.plot(truth[0], truth[1][:, channel], color=colour, lw=1.2, alpha=0.6, label=f"{name}, truth")
+        style = {"color": colour, "dashes": DASHES[channel % len(DASHES)], "lw": 1.2, "alpha": 0.6}
+        axes.plot(truth[0], truth[1][:, channel], label=f"{name}, truth", **style)
         mark = MARKS[channel % len(MARKS)]
         axes.plot(times, predicted[:, channel], mark, color=colour, ms=4, mfc="white", label=f"{name}, predicted")
     axes.set_xlim(truth[0][0], truth[0][-1])
+    axes.set_xlabel("time")
     return _plain(axes)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_COORDINATES = 30
+FAINT, DARK = 0.02, 0.6
+"""Of a coordinate's largest: what is drawn as nothing, and what is dark."""
 MOST_LANES = 40
 """Series that are named beside their lanes; of more, some are."""
 
@@ -111,7 +113,9 @@ def rasters(axes: "Axes", streams: Streams, channels: Sequence[str] | None = Non
     unit = unit_name(streams.schema.clock)
     axes.set_xlabel(f"time, {unit}" if unit else "time")
     if 1 < len(chosen) <= len(COLOURS):
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(chosen), frameon=False, fontsize=8)
+        style = {"frameon": False, "fontsize": 8, "title_fontsize": 8, "alignment": "left"}
+        title = "In each lane, from top to bottom:"
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(chosen), title=title, **style)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     return axes
@@ -160,7 +164,7 @@ def intervals(axes: "Axes", points: np.ndarray) -> "Axes":
 
 
 def kept(axes: "Axes", logsigs: LogSignatures, points: np.ndarray, series: int = 0) -> "Axes":
-    """Draw the log-signature of each interval, each coordinate relative to its largest.
+    """Draw the log-signature of each interval, each coordinate relative to its largest; a dash is in what is negative.
 
     >>> from logcde.embedding import Embedding
     >>> from logcde.streams import Partition
@@ -175,6 +179,10 @@ def kept(axes: "Axes", logsigs: LogSignatures, points: np.ndarray, series: int =
     largest = np.abs(values).max(axis=1, keepdims=True)
     relative = np.divide(values, largest, out=np.zeros_like(values), where=largest > 0)[:shown]
     axes.pcolormesh(points, np.arange(shown + 1), relative, cmap="RdBu_r", vmin=-1, vmax=1, edgecolors="white", lw=0.4)
+    # Printed without colours, negative and positive would look the same.
+    for dark, colour in ((False, "0.25"), (True, "white")):
+        row, column = np.nonzero((relative < -FAINT) & ((np.abs(relative) > DARK) == dark))
+        axes.plot((points[column] + points[column + 1]) / 2, row + 0.5, "_", color=colour, ms=4, mew=0.9)
     axes.set_yticks(np.arange(shown) + 0.5, logsigs.basis.labels[:shown], fontsize=7)
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
@@ -215,7 +223,9 @@ def overview(
         f"{coordinates} of {logsigs.basis.dimension} coordinates" if coordinates < logsigs.basis.dimension else "all"
     )
     middle.set_title(
-        f"Kept: one log-signature for each interval ({total}; blue negative, red positive)", loc="left", fontsize=10
+        f"Kept: one log-signature for each interval ({total}; blue with a dash: negative, red: positive)",
+        loc="left",
+        fontsize=10,
     )
     observations(bottom, decoded, 0, path)
     intervals(bottom, points)

@@ -15,6 +15,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's palette, without its yellow, which white paper swallows."""
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ((1, 0), (5, 2), (1, 1.5), (6, 2, 1, 2))
+"""What tells lines apart where there are no colours."""
 
 
 def figure_of(width: float, height: float) -> "Figure":

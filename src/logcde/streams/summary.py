@@ -61,37 +61,40 @@ class Summary:
 
     def __str__(self) -> str:
         title = f"{self.series:,} series, {self.events:,} events, {self.simultaneous:.1%} of observations simultaneous"
-        table = Table(box=box.SIMPLE_HEAD, show_footer=True, pad_edge=False)
-        table.add_column("channel", footer="all", no_wrap=True)
-        footers = {"observations": f"{self.observations:,}"}
-        footers |= dict(zip(("gap 5%", "median", "95%"), map(_number, self.gaps), strict=True))
-        footers["longest"] = _number(self.longest_gap)
-        middle = ("of events", "of series", "rate", "lowest", "highest")
-        for name in ("observations", *middle, "gap 5%", "median", "95%", "longest"):
-            table.add_column(name, footers.get(name, ""), justify="right")
-        for k, channel in enumerate(self.channels[:MOST_CHANNELS]):
-            numbers = (self.channel_rate, self.channel_lowest, self.channel_highest)
-            gaps = (*self.channel_gaps[k], self.channel_longest_gap[k])
-            table.add_row(
-                channel,
-                f"{self.channel_observations[k]:,}",
-                f"{self.channel_events[k]:.1%}",
-                f"{self.channel_series[k]:.1%}",
-                *(_number(column[k]) for column in numbers),
-                *map(_number, gaps),
-            )
-        # As wide as the table needs: a line broken by a narrow terminal would no longer be aligned.
+        seen = {
+            "observations": [f"{count:,}" for count in (*self.channel_observations, self.observations)],
+            "of events": [f"{share:.1%}" for share in self.channel_events],
+            "of series": [f"{share:.1%}" for share in self.channel_series],
+            "rate": list(map(_number, self.channel_rate)),
+            "lowest": list(map(_number, self.channel_lowest)),
+            "highest": list(map(_number, self.channel_highest)),
+        }
+        gaps = np.vstack(
+            [np.column_stack([self.channel_gaps, self.channel_longest_gap]), [*self.gaps, self.longest_gap]]
+        )
+        names = ("gap 5%", "gap median", "gap 95%", "gap longest")
+        apart = {name: list(map(_number, column)) for name, column in zip(names, gaps.T, strict=True)}
+        unit = f"; gaps in {self.unit}" if self.unit else ""
+        return "\n".join([f"{title}{unit}", *self._table(seen), *self._table(apart)])
+
+    __repr__ = __str__
+
+    def _table(self, columns: dict[str, list[str]]) -> list[str]:
+        """Lines of a table: a row for each of the first channels, and one for all where there is more to tell."""
         shown = self.channels[:MOST_CHANNELS]
+        table = Table(box=box.SIMPLE_HEAD, show_footer=True, pad_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("channel", footer="all", no_wrap=True)
+        for name, texts in columns.items():
+            table.add_column(name, "".join(texts[len(self.channels) :]), justify="right")
+        for k, channel in enumerate(shown):
+            table.add_row(channel, *(texts[k] for texts in columns.values()))
+        # As wide as the table needs: a line broken by a narrow terminal would no longer be aligned.
         console = Console(file=io.StringIO(), width=140 + max(map(len, shown)), color_system=None, markup=False)
         with console.capture() as captured:
             console.print(table)
-        unit = f"; gaps in {self.unit}" if self.unit else ""
-        lines = [f"{title}{unit}", *(line.rstrip() for line in captured.get().rstrip().splitlines())]
-        if len(self.channels) > MOST_CHANNELS:
-            lines.append(f"and {len(self.channels) - MOST_CHANNELS:,} channels more")
-        return "\n".join(lines)
-
-    __repr__ = __str__
+        lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
+        more = len(self.channels) - len(shown)
+        return [*lines, f"and {more:,} channels more"] if more else lines
 
 
 def summarise(streams: AbstractStreams) -> Summary:

@@ -130,6 +130,15 @@ class Texts:
 
     def _since_1970(self, column: Any, epoch: str) -> Any:
         pyarrow = arrow()
+        if pyarrow.types.is_integer(column.type) or pyarrow.types.is_floating(column.type):
+            # Datetimes are counted in nanoseconds, of which 64 bits hold 292 years before and after 1970.
+            ends = pyarrow.compute.min_max(column)
+            furthest = max(abs(float(ends[end].as_py() or 0)) for end in ("min", "max"))
+            if np.isfinite(furthest) and furthest * MICROSECONDS[epoch] * 1000 >= 2**63:
+                raise StreamError(
+                    f"The column {self._time!r} has the stamp {furthest:.10g}, which as {epoch} since 1970 is beyond "
+                    "the year 2262. If they count something finer, such as ms, us or ns, give that as the epoch."
+                )
         if pyarrow.types.is_integer(column.type):
             return column.cast(pyarrow.int64()).cast(pyarrow.timestamp(epoch))
         if not pyarrow.types.is_floating(column.type):

@@ -1,6 +1,7 @@
 """From a model and data to a trained model."""
 
 from logcde.train import losses as losses
+from logcde.train.calibration import calibrated as calibrated
 from logcde.train.callbacks import AbstractCallback as AbstractCallback
 from logcde.train.callbacks import JsonLog as JsonLog
 from logcde.train.checkpoint import Checkpoints as Checkpoints

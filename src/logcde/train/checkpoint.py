@@ -49,11 +49,15 @@ class Checkpoints:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"step-{step:012d}.safetensors"
         temporary = path.with_suffix(".temporary")
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError:  # a full disk, most often, on which half of it would only be in the way
+            temporary.unlink(missing_ok=True)
+            raise
         if os.name == "posix":  # elsewhere a folder cannot be opened
             directory = os.open(folder, os.O_RDONLY)
             try:
@@ -66,6 +70,11 @@ class Checkpoints:
     def found(self) -> list[Path]:
         """The files of all checkpoints, newest first."""
         return sorted(Path(self.folder).glob("step-*.safetensors"), reverse=True)
+
+    def step(self) -> int | None:
+        """After how many steps the newest one was written, None if there are none."""
+        found = self.found()
+        return int(found[0].stem.removeprefix("step-")) if found else None
 
     def newest(self) -> bytes | None:
         """The newest one that is whole, None if there are none at all. Damaged ones before it get another name."""

@@ -11,19 +11,23 @@ from logcde.train.steps import State, Task
 
 
 def fingerprint_of(task: Task, state: State, data: PyTree, options: dict[str, object]) -> dict[str, str]:
-    """A text for each part of a run. An optimiser is known by what it computes, data by a checksum."""
+    """A text for each part of a run. An optimiser is known by what it computes and begins with, data by a checksum."""
     parameters = state.parameters
     update = jax.make_jaxpr(task.optimise)(state, parameters, np.float32(0))
     shapes = jax.tree.map(lambda leaf: (leaf.shape, str(leaf.dtype)), parameters)
-    checksum = 0
-    for leaf in jax.tree.leaves(data):
-        checksum = zlib.crc32(np.asarray(leaf).tobytes(), checksum)
     return {
         "model": _digest(f"{jax.tree.structure(parameters)} {shapes} {jax.tree.leaves(task.rest)}"),
-        "optimiser": _digest(str(update)),
-        "data": f"{checksum:08x}",
+        "optimiser": _digest(f"{update} {_checksum(state.optimiser)}"),
+        "data": f"{_checksum(data):08x}",
         **{name: str(value) for name, value in options.items()},
     }
+
+
+def _checksum(tree: PyTree) -> int:
+    checksum = 0
+    for leaf in jax.tree.leaves(tree):
+        checksum = zlib.crc32(np.asarray(leaf).tobytes(), checksum)
+    return checksum
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,7 @@
-"""Ctrl-C between two steps: asked for once, it waits for the steps that are under way; asked for twice, it does not."""
+"""Ctrl-C between two steps: asked for once, it waits for the steps that are under way; asked for twice, it does not.
+
+A program that takes being asked to end (SIGTERM) as Ctrl-C has both handled alike.
+"""
 
 import contextlib
 import dataclasses
@@ -29,8 +32,11 @@ def interruptible() -> Iterator[Interrupt]:
             raise KeyboardInterrupt
         interrupt.asked = True
 
-    signal.signal(signal.SIGINT, ask)
+    alike = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is before]
+    for number in alike:
+        signal.signal(number, ask)
     try:
         yield interrupt
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number in alike:
+            signal.signal(number, before)

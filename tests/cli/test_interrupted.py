@@ -1,0 +1,178 @@
+"""Commands that are stopped while they learn: the same command goes on, and another one does not."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from tests.cli.learning import QUICK, printed, tables, vitals
+from tests.cli.tables import run, write
+
+from logcde.cli import fitting
+from logcde.train import checkpoint
+from logcde.train.progress import ProgressBar
+
+LEARN = (*QUICK, "--steps", 30, "--target", "state")
+WRITTEN = {"model.json", "model.safetensors", "run.json", "train.toml"}
+
+
+def names(folder):
+    return {file.name for file in folder.iterdir()}
+
+
+def train(folder, *options, model="model"):
+    return run("train", folder / "vitals.parquet", *LEARN, "-o", folder / model, *options)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The parameters of a model whose training nobody stopped."""
+    place = tables(tmp_path_factory.mktemp("whole"))
+    assert train(place) == 0
+    return (place / "model" / "model.safetensors").read_bytes()
+
+
+def stopping(monkeypatch, number, after=1):
+    """Be sent a signal when so many steps are done."""
+
+    def on_steps(self, step, loss):
+        if step >= after:
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(ProgressBar, "on_steps", on_steps)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_training_goes_on_to_the_same_model(whole, tmp_path, monkeypatch, capsys, number):
+    tables(tmp_path)
+    with monkeypatch.context() as patch:
+        stopping(patch, number, after=3)
+        assert train(tmp_path) == 130
+    unfinished = tmp_path / "model" / "unfinished"
+    said = capsys.readouterr().err
+    assert f"stopped. Training is kept in {unfinished}, up to step " in said
+    assert "the same command goes on from there.\n" in said
+    assert names(tmp_path / "model") == {"unfinished"}
+    assert train(tmp_path) == 0
+    assert "Going on after step " in capsys.readouterr().out
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() == whole
+    assert names(tmp_path / "model") == WRITTEN
+
+
+def test_a_kill_costs_no_more_than_since_the_last_checkpoint(whole, tmp_path, capsys):
+    tables(tmp_path)
+    code = (
+        "import os, signal, sys\n"
+        "import jax\n"
+        "jax.config.update('jax_enable_x64', True)\n"
+        "from logcde.cli import main, train\n"
+        "from logcde.train import Checkpoints\n"
+        "train.SECONDS, save = 0.0, Checkpoints.save\n"
+        "def killed(self, content, step):\n"
+        "    save(self, content, step)\n"
+        "    if step > 5: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Checkpoints.save = killed\n"
+        "main(sys.argv[1:])\n"
+    )
+    arguments = ("train", tmp_path / "vitals.parquet", *LEARN, "-o", tmp_path / "model")
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert train(tmp_path) == 0
+    assert "Going on after step " in capsys.readouterr().out
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() == whole
+
+
+def test_another_training_does_not_go_on_from_there(tmp_path, monkeypatch):
+    tables(tmp_path)
+    with monkeypatch.context() as patch:
+        stopping(patch, signal.SIGINT)
+        assert train(tmp_path) == 130
+    assert "There is no model in" in run("evaluate", tmp_path / "model", tmp_path / "vitals.parquet")
+    kept = names(tmp_path / "model" / "unfinished")
+    message = train(tmp_path, "--rate", 0.02)
+    assert "is of a command that was stopped, with another 'rate'." in message
+    assert message.endswith("To begin anew, pass --fresh.")
+    write(vitals(seed=1).drop("extra"), tmp_path / "vitals.parquet")
+    assert "with another 'content of the table'." in train(tmp_path)
+    assert names(tmp_path / "model" / "unfinished") == kept
+    (tmp_path / "model" / "unfinished" / "belongs.json").unlink()
+    assert "does not say what it is of" in train(tmp_path)
+    assert train(tmp_path, "--rate", 0.02, "--fresh") == 0
+    assert names(tmp_path / "model") == WRITTEN
+
+
+def test_an_older_model_can_be_used_until_its_successor_is_there(trained, tmp_path, monkeypatch):
+    tables(tmp_path)
+    arguments = ("train", "--config", trained / "model" / "train.toml", "-o", tmp_path / "model")
+    assert run(*arguments) == 0
+    with monkeypatch.context() as patch:
+        stopping(patch, signal.SIGINT)
+        assert run(*arguments, "--overwrite", "--seed", 1) == 130
+    assert names(tmp_path / "model") == {*WRITTEN, "unfinished"}
+    assert run("evaluate", tmp_path / "model", trained / "vitals.parquet") == 0
+    assert "exists already." in run(*arguments, "--seed", 1)
+    assert run(*arguments, "--overwrite", "--seed", 1) == 0
+    assert names(tmp_path / "model") == WRITTEN
+
+
+def test_no_room_for_what_is_unfinished(tmp_path, monkeypatch):
+    def full(file):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    tables(tmp_path)
+    before = names(tmp_path)
+    monkeypatch.setattr(checkpoint.os, "fsync", full)
+    assert "cannot be written: No space left on device. Nothing was left behind." in train(tmp_path)
+    assert names(tmp_path) == before
+
+
+def test_a_loss_that_is_no_number(tmp_path):
+    tables(tmp_path)
+    before = names(tmp_path)
+    message = train(tmp_path, "--rate", 1e30)
+    assert "Training failed at step " in message
+    assert message.endswith("Nothing was left behind. Try a smaller --rate than 1e+30.")
+    assert names(tmp_path) == before
+
+
+@pytest.mark.parametrize("subject", ["model", "model/train.toml"])
+def test_finished_points_of_a_curve_are_kept(trained, tmp_path, monkeypatch, capsys, subject):
+    tables(tmp_path)
+    assert run("train", "--config", trained / "model" / "train.toml", "-o", tmp_path / "model") == 0
+    arguments = ("stress", tmp_path / subject, "--drop", 0, 0.5, "--seeds", 0, 1, "--json")
+    before = names(tmp_path)
+    assert run(*arguments) == 0
+    expected = printed(capsys)
+    assert names(tmp_path) == before
+
+    calls = []
+    original = fitting.score
+
+    def counted(*given):
+        calls.append(given)
+        if len(calls) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return original(*given)
+
+    monkeypatch.setattr("logcde.cli.scoring.score", counted)
+    monkeypatch.setattr(fitting, "score", counted)
+    assert run(*arguments) == 130
+    unfinished = tmp_path / "model.stress-unfinished"
+    assert names(unfinished) == {"belongs.json", "drop-0.0-seed-0.json", "drop-0.0-seed-1.json"}
+    assert "2 points of the curve are kept in " in capsys.readouterr().err
+    assert "with another 'by'." in run(*arguments, "--by", "channels")
+    assert run(*arguments) == 0
+    assert printed(capsys) == expected
+    assert len(calls) == 3 + 2
+    assert names(tmp_path) == before
+
+
+def test_a_curve_where_nothing_can_be_kept(trained, monkeypatch, capsys):
+    def forbidden(path, content):
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("logcde.cli.unfinished.write_whole", forbidden)
+    assert run("stress", trained / "model", "--drop", 0, "--seeds", 0) == 0
+    assert "cannot be written: Permission denied. This goes on" in capsys.readouterr().err
