@@ -27,7 +27,8 @@ CHECKED = [
     "report",
 ]
 # The process that hands out tests to others (-n) runs none, and they wait for it.
-if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv:
+HANDS_OUT = "-n" in sys.argv and sys.argv[sys.argv.index("-n") + 1] != "0"
+if "PYTEST_XDIST_WORKER" in os.environ or not HANDS_OUT:
     import jax
     from jaxtyping import install_import_hook
 

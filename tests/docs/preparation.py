@@ -1,7 +1,6 @@
 """What pages take for granted: names that stand for a reader's own data, and environments of scripts."""
 
 PATIENTS = """
-import jax
 import numpy as np
 import polars
 
@@ -18,7 +17,6 @@ def table(ids):
 
 
 df, new = table([f"p{n}" for n in range(20)]), table(["q1", "q2"])
-targets, key = rng.normal(size=(20, 2)), jax.random.key(0)
 died = {f"p{n}": n % 2 == 0 for n in range(20)}
 """
 
