@@ -6,7 +6,7 @@ from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegresso
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [LogCDEClassifier(max_iter=100), LogCDERegressor(max_iter=200), LogCDEForecaster(max_iter=100)]
+    [LogCDEClassifier(max_iter=100), LogCDERegressor(max_iter=400), LogCDEForecaster(max_iter=100)]
 )
 def test_conventions_of_scikit_learn(estimator, check):
     check(estimator)
