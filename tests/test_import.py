@@ -30,3 +30,19 @@ def test_without_scikit_learn_it_is_said_what_to_install():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "logcde.estimators needs scikit-learn" in done.stderr
     assert "pip install 'logcde[sklearn]'" in done.stderr
+
+
+def test_without_a_place_for_compiled_kernels_it_goes_on_and_says_so():
+    """As in a container that is read-only, for a user without a home."""
+    code = """
+import numpy as np
+from numba.core import caching
+caching.CacheImpl._locator_classes = []
+import logcde as lc
+streams = lc.Streams.from_arrays([[0.5]], [[[3.0]]], horizon=1.0)
+print(lc.Embedding(depth=1)(streams, lc.Partition.uniform(1)).values.tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "[[[3.0, 1.0, 1.0]]]\n", done.stderr
+    assert done.stderr.count("Compiled kernels cannot be kept") == 1
+    assert "Set NUMBA_CACHE_DIR" in done.stderr

@@ -10,7 +10,6 @@ from typing import Any
 
 from logcde._files import write_whole
 from logcde.errors import CheckpointError
-from logcde.streams.schema import listed
 
 BELONGS = "belongs.json"
 
@@ -49,6 +48,8 @@ class Unfinished:
         names = dict.fromkeys([*before, *self.of])
         differing = [name for name in names if before.get(name) != self.of.get(name)]
         if differing:
+            from logcde.streams.schema import listed  # with what it brings, too heavy for help
+
             raise CheckpointError(
                 f"{self.folder} is of a command that was stopped, with another {listed(differing)}. To go on with it, "
                 f"give what was given then. {AGAIN}"

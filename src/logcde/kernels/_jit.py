@@ -10,6 +10,7 @@ same hash in every process; compiled functions and intrinsics never do. So a fun
 closes over these, and finds the kernels that it calls in its module.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,21 @@ import numpy as np
 index = nb.uint64
 
 
-OPTIONS: dict[str, Any] = {"cache": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
+def _has_cache() -> bool:
+    """Whether Numba finds a place for its cache: beside the source, or in the home of the user."""
+    try:
+        nb.njit(cache=True)(_has_cache)
+    except RuntimeError as error:
+        warnings.warn(
+            f"Compiled kernels cannot be kept ({error}), so that every process compiles them anew, for a minute or so. "
+            "Set NUMBA_CACHE_DIR to a folder that can be written to.",
+            stacklevel=2,
+        )
+        return False
+    return True
+
+
+OPTIONS: dict[str, Any] = {"cache": _has_cache(), "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
 RELAXED: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz", "reassoc"}}
 
 

@@ -14,7 +14,7 @@ import jax
 from numba import cfunc, types
 from numba.extending import intrinsic
 
-from logcde.kernels._jit import inlined
+from logcde.kernels._jit import OPTIONS, inlined
 
 LOG = logging.getLogger("logcde")
 
@@ -79,7 +79,7 @@ def batch_and_shape(frame, number, trailing):
 
 def handler(function: Callable[[Any], Any]) -> Any:
     """Compile a function of the frame's address to what XLA can call, or take it from the cache on disk: see `_jit`."""
-    return cfunc(types.intp(types.intp), cache=True)(function)
+    return cfunc(types.intp(types.intp), cache=OPTIONS["cache"])(function)
 
 
 def register(name: str, compiled: Any) -> bool:
