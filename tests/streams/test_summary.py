@@ -7,7 +7,8 @@ import pytest
 
 from logcde.streams import Keep, Streams, Term
 
-PULSE = ["pulse", "4", "80.0%", "100.0%", "0.5", "1", "6", "1.075", "1.75", "2.425", "2.5"]
+SEEN = {"pulse": ["4", "80.0%", "100.0%", "0.5", "1", "6"], "never": ["0", "0.0%", "0.0%", "0", "-", "-"], "all": ["6"]}
+APART = {"pulse": ["1.075", "1.75", "2.425", "2.5"], "never": [*"----"], "all": ["1.15", "2.5", "2.95", "3"]}
 
 
 def example():
@@ -37,17 +38,18 @@ def test_numbers():
 def test_table():
     lines = str(example().describe()).splitlines()
     assert lines[0] == "2 series, 5 events, 33.3% of observations simultaneous"
-    assert any(line.split() == PULSE for line in lines)
-    assert any(line.split() == ["never", "0", "0.0%", "0.0%", "0", *"------"] for line in lines)
-    assert lines[-1].split() == ["all", "6", "1.15", "2.5", "2.95", "3"]
-    ends = {len(line) for line in lines if "pulse" in line or "temp" in line or "all" in line}
-    assert len(ends) == 1
+    rows = [line.split() for line in lines]
+    for table in (SEEN, APART):
+        assert all([name, *cells] in rows for name, cells in table.items())
+    second = next(number for number, line in enumerate(lines) if "gap median" in line)
+    for table in (lines[1:second], lines[second:]):
+        assert len({len(line) for line in table if "pulse" in line or "temp" in line}) == 1
 
 
 def test_many_channels_are_not_all_printed():
     lines = str(Streams.from_dense(np.zeros((1, 2, 50))).describe()).splitlines()
-    assert lines[-1] == "and 10 channels more"
-    assert len(lines) < 50
+    assert lines.index("and 10 channels more") == len(lines) - 1
+    assert sum(line.startswith(" x") for line in lines) == 2 * 40
 
 
 def test_unit_is_named():

@@ -75,7 +75,9 @@ class Summary:
         names = ("gap 5%", "gap median", "gap 95%", "gap longest")
         apart = {name: list(map(_number, column)) for name, column in zip(names, gaps.T, strict=True)}
         unit = f"; gaps in {self.unit}" if self.unit else ""
-        return "\n".join([f"{title}{unit}", *self._table(seen), *self._table(apart)])
+        more = len(self.channels) - MOST_CHANNELS
+        rest = [f"and {more:,} channels more"] if more > 0 else []
+        return "\n".join([f"{title}{unit}", *self._table(seen), *self._table(apart), *rest])
 
     __repr__ = __str__
 
@@ -92,9 +94,7 @@ class Summary:
         console = Console(file=io.StringIO(), width=140 + max(map(len, shown)), color_system=None, markup=False)
         with console.capture() as captured:
             console.print(table)
-        lines = [line.rstrip() for line in captured.get().rstrip().splitlines()]
-        more = len(self.channels) - len(shown)
-        return [*lines, f"and {more:,} channels more"] if more else lines
+        return [line.rstrip() for line in captured.get().rstrip().splitlines()]
 
 
 def summarise(streams: AbstractStreams) -> Summary:
