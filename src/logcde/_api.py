@@ -70,7 +70,9 @@ from logcde.models import Terminal as Terminal
 from logcde.models import UnitIncrements as UnitIncrements
 from logcde.models import UnitTotals as UnitTotals
 from logcde.models import Unscaled as Unscaled
+from logcde.models import attribute as attribute
 from logcde.models import predict_all as predict_all
+from logcde.models import predict_along as predict_along
 from logcde.train import AbstractCallback as AbstractCallback
 from logcde.train import Checkpoints as Checkpoints
 from logcde.train import Epochs as Epochs

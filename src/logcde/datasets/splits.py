@@ -53,13 +53,17 @@ class Split:
         return f"Split({len(self.train)} train, {len(self.validation)} validation, {len(self.test)} test)"
 
 
-def split(count: int, seed: int | Sequence[int]) -> Split:
-    """Of `count` series in random order 70 % to train, 15 % to validate, the rest to test. Classes are not balanced.
+def split(count: int, seed: int | Sequence[int], train: float = 0.7, validation: float = 0.15) -> Split:
+    """Of `count` series in random order these shares to train and to validate, the rest to test.
+
+    Classes are not balanced.
 
     >>> split(561, seed=2345)
     Split(392 train, 84 validation, 85 test)
     """
+    if min(train, validation) <= 0 or train + validation >= 1:
+        raise DatasetError(f"Shares of {train} and {validation} leave nothing for one of the three parts.")
     if count < 4:
         raise DatasetError(f"{count} series cannot be split into three parts. There must be at least 4.")
     order = np.random.default_rng(seed).permutation(count)
-    return Split(*np.split(order, [int(0.7 * count), int(0.85 * count)]))
+    return Split(*np.split(order, [int(train * count), int((train + validation) * count)]))

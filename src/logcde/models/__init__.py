@@ -1,5 +1,7 @@
 """From log-signatures to predictions."""
 
+from logcde.models.attribution import Attribution as Attribution
+from logcde.models.attribution import attribute as attribute
 from logcde.models.deep import DeepLogSLiCE as DeepLogSLiCE
 from logcde.models.initial import FirstValues as FirstValues
 from logcde.models.initial import Learnt as Learnt
@@ -13,6 +15,7 @@ from logcde.models.model import AbstractBatchModel as AbstractBatchModel
 from logcde.models.model import AbstractModel as AbstractModel
 from logcde.models.model import AbstractOnlineModel as AbstractOnlineModel
 from logcde.models.model import predict_all as predict_all
+from logcde.models.model import predict_along as predict_along
 from logcde.models.nonlinear import NCDE as NCDE
 from logcde.models.nonlinear import NRDE as NRDE
 from logcde.models.nonlinear import LogNCDE as LogNCDE

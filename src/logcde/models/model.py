@@ -204,6 +204,27 @@ def predict_all(
     return _mapped(model, inputs if isinstance(inputs, Inputs) else Inputs.of(inputs, dtype=dtype_of(model)))
 
 
+def predict_along(
+    model: AbstractOnlineModel, inputs: Inputs | LogSignatures
+) -> Float[Array, "series interval output"]:
+    """What would be predicted if series ended after each of their intervals: a model one interval at a time, compiled.
+
+    Whatever a model reads of its states, this is what it says while they come in. Beyond a series' own number of
+    intervals the numbers mean nothing.
+
+    >>> from logcde import Basis, LogSLiCE
+    >>> basis = Basis(("pulse", "time"), 2)
+    >>> model = LogSLiCE(basis, hidden=4, block=1, outputs=2, key=jax.random.key(0))
+    >>> logsigs = LogSignatures(np.ones((5, 3, 3)), np.full(5, 3), basis)
+    >>> bool(jnp.allclose(predict_along(model, logsigs)[:, -1], predict_all(model, logsigs), atol=1e-5))
+    True
+    """
+    given = inputs if isinstance(inputs, Inputs) else Inputs.of(inputs, dtype=dtype_of(model))
+    if given.ends is not None:
+        raise ModelError("Pieces of a path between query points are no intervals. Give log-signatures of intervals.")
+    return _mapped_along(model, given)
+
+
 def dtype_of(model: AbstractModel) -> np.dtype:
     """The dtype of a model's numbers."""
     dtypes = {jnp.finfo(leaf.dtype).dtype for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)}
@@ -215,3 +236,15 @@ def dtype_of(model: AbstractModel) -> np.dtype:
 @eqx.filter_jit
 def _mapped(model: AbstractModel, inputs: Inputs) -> Float[Array, "series *interval output"]:
     return jax.vmap(lambda one: model(one))(inputs)
+
+
+@eqx.filter_jit
+def _mapped_along(model: AbstractOnlineModel, inputs: Inputs) -> Float[Array, "series interval output"]:
+    def along(one: Inputs) -> Float[Array, "interval output"]:
+        def extend(kept: Any, step: Float[Array, "lie"]) -> tuple[Any, Float[Array, "output"]]:
+            kept = model.advance(kept, step)
+            return kept, model.predict(kept)
+
+        return jax.lax.scan(extend, model.start(one.opening, one.static), one.steps)[1]
+
+    return jax.vmap(along)(inputs)
