@@ -27,14 +27,15 @@ from logcde.errors import ExperimentError, LogcdeError
 
 @dataclasses.dataclass(frozen=True)
 class Reproduce:
-    """Rerun an experiment of the paper, with every table and figure, into a folder of results.
+    """Rerun an experiment, of the paper or beyond it, with every table and figure, into a folder of results.
 
     What is finished is kept: after Ctrl-C the same command goes on. Example: logcde reproduce sinusoid --quick
     """
 
-    experiment: tyro.conf.Positional[Literal["sinusoid", "brownian", "uea", "logode"]]
+    experiment: tyro.conf.Positional[Literal["sinusoid", "brownian", "uea", "logode", "physionet2012"]]
     """Coupled sinusoids under four observation regimes, a linear system driven by Brownian motion, classification of
-    the UEA sets under dropped observations, or the effect of the Log-ODE method on time, memory and accuracy."""
+    the UEA sets under dropped observations, the effect of the Log-ODE method on time, memory and accuracy, or death in
+    hospital from intensive care records."""
     out: Path | None = None
     """Folder of the results; results/EXPERIMENT if not given."""
     config: Path | None = None
@@ -52,7 +53,7 @@ class Reproduce:
     budget: float | None = None
     """Minutes after which no more is run; what is missing is marked as not run."""
     data: Path | None = None
-    """Folder of data sets, for uea and logode; the environment variable LOGCDE_DATA if not given."""
+    """Folder of data sets, for uea, logode and physionet2012; the environment variable LOGCDE_DATA if not given."""
 
     def run(self) -> int:
         """Do it."""

@@ -56,11 +56,11 @@ def find(name: str, path: str | Path | None = None) -> tuple[Path, ...]:
     )
 
 
-def folder(path: str | Path | None = None) -> Path:
-    """The folder of data sets: the given one, or that of the environment variable."""
+def folder(path: str | Path | None = None, origin: str = ARCHIVE) -> Path:
+    """The folder of data sets: the given one, or that of the environment variable. `origin`: where they come from."""
     given = path or os.environ.get(VARIABLE)
     if not given:
-        raise DatasetError(f"There is no folder to look for data sets in. {WHERE} The archive is at {ARCHIVE}.")
+        raise DatasetError(f"There is no folder to look for data sets in. {WHERE} The archive is at {origin}.")
     top = Path(given).expanduser()
     if not top.is_dir():
         raise DatasetError(f"The folder of data sets, {top}, is not there. Make it, or name another one.")

@@ -87,18 +87,8 @@ def physionet2012(path: str | Path | None = None) -> Stays:
     They are looked for in `path`, by default in the folder of the environment variable LOGCDE_DATA. Two values of a
     variable at one stamp are averaged. An unknown weight, recorded as -1, is no observation.
     """
-    top = folder(path)
-    packed = top / "PhysioNet2012.npz"
-    if packed.is_file():
-        variables, parts = _from_npz(packed)
-    elif (top / "set-a").is_dir():
-        variables, parts = _from_text(top)
-    else:
-        raise DatasetError(
-            f"The data set PhysioNet 2012 is not in {top}: it would be the file {packed.name}, or the folders set-a, "
-            f"set-b and set-c with the files Outcomes-a.txt, Outcomes-b.txt and Outcomes-c.txt. Get it from {ORIGIN}. "
-            f"{WHERE}"
-        )
+    place = where(path)
+    variables, parts = _from_npz(place) if place.is_file() else _from_text(place)
     ids = np.concatenate([one.ids for one in parts.values()])
     static = np.concatenate([one.static for one in parts.values()]).astype(np.float64)
     return Stays(
@@ -107,6 +97,21 @@ def physionet2012(path: str | Path | None = None) -> Stays:
         STATIC,
         np.concatenate([one.died for one in parts.values()]),
         np.repeat(list(parts), [len(one.ids) for one in parts.values()]),
+    )
+
+
+def where(path: str | Path | None = None) -> Path:
+    """The file or the folder that `physionet2012` reads, with the same `path`; an error says where to get the data."""
+    top = folder(path, ORIGIN)
+    packed = top / "PhysioNet2012.npz"
+    if packed.is_file():
+        return packed
+    if (top / "set-a").is_dir():
+        return top
+    raise DatasetError(
+        f"The data set PhysioNet 2012 is not in {top}: it would be the file {packed.name}, or the folders set-a, "
+        f"set-b and set-c with the files Outcomes-a.txt, Outcomes-b.txt and Outcomes-c.txt. Get it from {ORIGIN}. "
+        f"{WHERE}"
     )
 
 

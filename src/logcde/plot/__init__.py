@@ -8,7 +8,9 @@ from logcde.plot.learning import heatmap as heatmap
 from logcde.plot.learning import history as history
 from logcde.plot.learning import predictions as predictions
 from logcde.plot.outcomes import agreement as agreement
+from logcde.plot.outcomes import attributions as attributions
 from logcde.plot.outcomes import forecast as forecast
+from logcde.plot.outcomes import hours as hours
 from logcde.plot.outcomes import reliability as reliability
 from logcde.plot.outcomes import residuals as residuals
 from logcde.plot.streams import intervals as intervals

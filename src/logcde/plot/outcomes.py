@@ -1,10 +1,11 @@
-"""Pictures of how good predictions are: agreement, errors, calibration, and forecasts over time."""
+"""Pictures of how good predictions are and what they are made of: agreement, errors, calibration, attributions."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logcde.plot.style import COLOURS
+from logcde.plot.style import COLOURS, DASHES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,6 +94,58 @@ def forecast(axes: "Axes", times: np.ndarray, truth: np.ndarray, prediction: np.
     axes.plot(times, truth, "o", color=COLOURS[0], ms=3.5, label="true")
     axes.plot(times, prediction, "s", color=COLOURS[1], mfc="none", ms=5, label="predicted")
     return _plain(axes)
+
+
+def attributions(
+    axes: "Axes", times: np.ndarray, channels: Sequence[str], amounts: np.ndarray, shown: int = 18
+) -> "Axes":
+    """Draw by how much each observation moves a prediction: up or down by the mark, how much by its size.
+
+    Channels are in the order of how much they matter, at most so many are `shown`, each with the sum of its amounts.
+
+    >>> from logcde.plot import figure_of
+    >>> axes = attributions(figure_of(4, 2).subplots(), np.array([1.0, 2.0, 2.0]), ["a", "b", "a"], np.array([1, -4, 2]))
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['b  −4.00', 'a  +3.00']
+    """
+    names = np.array(channels)
+    weight = {str(name): float(np.abs(amounts[names == name]).sum()) for name in np.unique(names)}
+    rows = sorted(weight, key=weight.__getitem__, reverse=True)[:shown]
+    largest = float(np.abs(amounts).max(initial=0.0)) or 1.0
+    for row, name in enumerate(rows):
+        for up, mark, colour in ((True, "^", COLOURS[1]), (False, "v", COLOURS[0])):
+            mine = (names == name) & ((amounts > 0) == up) & (amounts != 0)
+            sizes = 4 + 220 * np.abs(amounts[mine]) / largest
+            axes.scatter(times[mine], np.full(mine.sum(), row), sizes, colour, marker=mark, alpha=0.65, lw=0)
+    for up, mark, colour in (("raises", "^", COLOURS[1]), ("lowers", "v", COLOURS[0])):
+        axes.scatter([], [], 40, colour, marker=mark, alpha=0.65, lw=0, label=up)
+    totals = [float(amounts[names == name].sum()) for name in rows]
+    axes.set_yticks(range(len(rows)), [f"{name}  {_signed(total)}" for name, total in zip(rows, totals, strict=True)])
+    axes.invert_yaxis()
+    axes.grid(axis="y", color="0.9", lw=0.6)
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    return _plain(axes)
+
+
+def hours(axes: "Axes", places: np.ndarray, lines: Mapping[str, np.ndarray]) -> "Axes":
+    """Draw how good predictions are over how long a series has been watched, a line for each model.
+
+    >>> from logcde.plot import figure_of
+    >>> axes = hours(figure_of(4, 2).subplots(), np.array([1, 2]), {"model": np.array([0.6, 0.8])})
+    >>> axes.get_xlabel()
+    'hours'
+    """
+    for number, (name, line) in enumerate(lines.items()):
+        style = {"color": COLOURS[number % len(COLOURS)], "dashes": DASHES[number % len(DASHES)]}
+        axes.plot(places, line, lw=1.6, label=name, **style)
+    axes.set_xlabel("hours")
+    axes.legend(frameon=False, fontsize=8)
+    return _plain(axes)
+
+
+def _signed(number: float) -> str:
+    return f"{'−' if number < 0 else '+'}{abs(number):.2f}"
 
 
 def _plain(axes: "Axes") -> "Axes":

@@ -1,0 +1,368 @@
+"""The models of the intensive care experiment: what each sees of a stay, how it is built and how it is trained."""
+
+import dataclasses
+import functools
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import equinox as eqx
+import jax
+import msgspec
+import numpy as np
+import optax
+from jaxtyping import Float, PRNGKeyArray
+
+from logcde.algebra import Basis
+from logcde.datasets import Split
+from logcde.datasets.physionet import PLAUSIBLE, STATIC, Stays
+from logcde.embedding import Embedding, Source
+from logcde.experiments.abstract import Tell
+from logcde.experiments.recipes import Telling, keys_of
+from logcde.flows import HeldControl
+from logcde.models import (
+    CDE,
+    GRUD,
+    AbstractModel,
+    AbstractOnlineModel,
+    Additive,
+    EachInterval,
+    Inputs,
+    LogNCDE,
+    LogSLiCE,
+    Sum,
+    Terminal,
+    UnitTotals,
+    predict_all,
+)
+from logcde.streams import Levels, Partition, Scales, Streams
+from logcde.streams.ragged import owners
+from logcde.train import Checkpoints, Epochs, fit, losses
+
+CLASSES = 2
+TOGETHER = 400
+"""Stays that are predicted at a time."""
+UNITS = 4
+"""Kinds of intensive care units."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """All stays, and which of them are for what."""
+
+    stays: Stays
+    split: Split
+
+    @functools.cached_property
+    def scales(self) -> Scales:
+        """Units of the variables, learnt from the training stays; what no living person has is clipped."""
+        streams = self.stays.streams[self.split.train]
+        limits = {name: PLAUSIBLE[name] for name in streams.schema.channels if name in PLAUSIBLE}
+        return Scales.fit(streams, limits=limits)
+
+    @functools.cached_property
+    def levels(self) -> Levels:
+        """Levels of the variables, learnt from the training stays."""
+        return Levels.fit(self.stays.streams[self.split.train])
+
+    @functools.cached_property
+    def static(self) -> Float[np.ndarray, "series static"]:
+        """Age and height in standard deviations from the median, whether height is unknown, sex, kind of unit."""
+        age, sex, height, unit = (self.stays.static[:, self.stays.names.index(name)] for name in STATIC)
+        columns = [self._standard(age), self._standard(height), np.isnan(height), np.nan_to_num(sex, nan=0.5)]
+        columns += [unit == kind for kind in range(1, UNITS + 1)]
+        found = np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+        return found - found[self.split.train].mean(axis=0)
+
+    def _standard(self, column: np.ndarray) -> np.ndarray:
+        """Unknown ones are as the median."""
+        train = column[self.split.train]
+        spread = (column - np.nanmedian(train)) / (np.nanstd(train) or 1.0)
+        return np.clip(np.nan_to_num(spread), -3, 3)
+
+
+class Ridge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How strongly squares of weights are kept small: of the additive part, the perceptron, the CDE's ends, its field."""
+
+    additive: float = 0.01
+    perceptron: float = 0.01
+    ends: float = 0.001
+    field: float = 0.1
+
+
+class PathModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="path"):
+    """On the faithful embedding: the sum of up to three parts, trained as one.
+
+    An `additive` model of where the path is (last values, counts, levels), a `perceptron` of so many units that reads
+    the same, and a CDE. `each`: asked after every interval in training, not only at the end of a stay.
+    """
+
+    cde: Literal["none", "slice", "log-ncde"] = "slice"
+    additive: bool = True
+    perceptron: int = 0
+    hours: float = 4.0
+    depth: int = 1
+    counts: bool = True
+    levels: bool = True
+    time: bool = True
+    static: bool = True
+    each: bool = False
+    hidden: int = 64
+    block: int = 8
+    width: int = 32
+    scale: float = 0.05
+    ridge: Ridge = Ridge()
+
+    buckets: ClassVar[int] = 1
+
+    def embedding(self, given: Given) -> Embedding:
+        """In units and at levels of the training stays."""
+        levels = given.levels if self.levels and self.counts else None
+        return Embedding(
+            depth=self.depth, counts=self.counts, time=self.time, dtype=np.float32, scales=given.scales, levels=levels
+        )
+
+    def inputs(self, given: Given) -> tuple[Inputs, Basis, Source | None]:
+        """Log-signatures of intervals of so many hours, and static features."""
+        logsigs = self.embedding(given)(given.stays.streams, Partition.every(self.hours))
+        return Inputs.of(logsigs, given.static if self.static else None), logsigs.basis, logsigs.source
+
+    def model(self, basis: Basis, static: int, key: PRNGKeyArray) -> Sum:
+        """The sum of the parts."""
+        keys = jax.random.split(key, 3)
+        reading = EachInterval if self.each else Terminal
+        parts: list[CDE] = []
+        if self.additive:
+            parts.append(Additive(basis, CLASSES, readout=reading(), static=static, key=keys[0]))
+        if self.perceptron:
+            wide = reading((self.perceptron,))
+            parts.append(Additive(basis, CLASSES, readout=wide, static=static, key=keys[1]))
+        options: dict[str, Any] = {
+            "readout": reading(), "scaling": UnitTotals(), "static": static, "scale": self.scale, "key": keys[2]
+        }  # fmt: skip
+        if self.cde == "slice":
+            parts.append(LogSLiCE(basis, self.hidden, CLASSES, block=self.block, **options))
+        if self.cde == "log-ncde":
+            parts.append(LogNCDE(basis, self.hidden, CLASSES, width=self.width, layers=1, **options))
+        return Sum(parts)
+
+    def penalties(self) -> Iterator[tuple[float, Callable[[Sum], Any]]]:
+        """What is kept small, and how strongly."""
+        place = itertools.count()
+        if self.additive:
+            yield self.ridge.additive, functools.partial(_layers, place=next(place))
+        if self.perceptron:
+            yield self.ridge.perceptron, functools.partial(_layers, place=next(place))
+        if self.cde != "none":
+            number = next(place)
+            yield self.ridge.ends, functools.partial(_ends, place=number)
+            yield self.ridge.field, functools.partial(_field, place=number)
+
+
+class HeldModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="gru-d"):
+    """A GRU-D on forward-filled values, masks and the time since each was observed, a row for each event."""
+
+    hidden: int = 64
+    ridge: float = 1e-3
+    each: ClassVar[bool] = False
+    buckets: ClassVar[int] = 4
+
+    def inputs(self, given: Given) -> tuple[Inputs, Basis, Source | None]:
+        """The rows of values in like units."""
+        held = HeldControl(dtype=np.float32)(given.scales(given.stays.streams), Partition.uniform(1))
+        return Inputs.of(held, given.static), held.basis, None
+
+    def model(self, basis: Basis, static: int, key: PRNGKeyArray) -> CDE:
+        """The unit."""
+        return GRUD(basis, self.hidden, CLASSES, static=static, key=key)
+
+    def penalties(self) -> Iterator[tuple[float, Callable[[CDE], Any]]]:
+        """All weights of the unit."""
+        yield self.ridge, lambda model: [model.dynamics.cell.weight_ih, model.dynamics.cell.weight_hh]
+
+
+Model: TypeAlias = PathModel | HeldModel
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """What came of training: log odds of death for each member and stay, the members, and the seconds it took."""
+
+    validation: Float[np.ndarray, "member series"]
+    test: Float[np.ndarray, "member series"]
+    seconds: float
+    parameters: int
+    models: tuple[AbstractModel, ...] = ()
+
+    def ensemble(self) -> Sum:
+        """The mean of all members, as one model."""
+        return Sum.mean([model for model in self.models if isinstance(model, AbstractOnlineModel)])
+
+
+class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="neural"):
+    """An ensemble: each of the `models` from so many seeds (`members`), trained by themselves, their log odds averaged.
+
+    Adam with a rate that falls along a cosine; of each the state with the smallest loss on validation stays is kept.
+    """
+
+    models: tuple[Model, ...]
+    members: int = 5
+    epochs: int = 10
+    rate: float = 3e-3
+    batch: int = 128
+    patience: int = 4
+
+    def fit(self, given: Given, seed: int, tell: Tell, scratch: Path) -> Fitted:
+        """Train all members; those that were trained before an interruption are found in `scratch`."""
+        began = time.monotonic()
+        labels, split = given.stays.died.astype(np.int32), given.split
+        found: list[AbstractModel] = []
+        odds: list[tuple[np.ndarray, np.ndarray]] = []
+        count = self.members * len(self.models)
+        for kind, model in enumerate(self.models):
+            inputs, basis, source = model.inputs(given)
+            shape = (inputs.steps.shape[1],) if model.each else ()
+            targets = np.broadcast_to(labels.reshape(-1, *[1] * len(shape)), (len(labels), *shape))
+            optimiser = optimiser_of(model, self.rate, self.epochs * -(-len(split.train) // self.batch))
+            for member in range(self.members):
+                for_model, for_training = keys_of(1000 * seed + len(found))
+                result = fit(
+                    model.model(basis, inputs.static.shape[1], for_model),
+                    inputs[split.train],
+                    targets[split.train],
+                    loss=losses.cross_entropy,
+                    validation=(inputs[split.validation], targets[split.validation]),
+                    optimiser=optimiser,
+                    batch=self.batch,
+                    buckets=model.buckets,
+                    duration=Epochs(self.epochs),
+                    patience=self.patience,
+                    checkpoints=Checkpoints(scratch / f"{kind}-{member}"),
+                    callbacks=(Telling(_part(tell, len(found), count)),),
+                    progress=False,
+                    key=for_training,
+                )
+                trained = result.model
+                odds.append((log_odds(trained, inputs, split.validation), log_odds(trained, inputs, split.test)))
+                found.append(dataclasses.replace(trained, source=source))
+            del inputs  # may be large
+        validation, test = (np.stack(part) for part in zip(*odds, strict=True))
+        parameters = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(found, eqx.is_inexact_array)))
+        return Fitted(validation, test, time.monotonic() - began, parameters, tuple(found))
+
+
+class Boosting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="boosting"):
+    """Gradient boosted trees of scikit-learn on counts, means, extremes, first and last values, and static features.
+
+    Of so many `rounds`, those up to the smallest loss on validation stays are kept.
+    """
+
+    rate: float = 0.05
+    rounds: int = 300
+    leaves: int = 15
+    least: int = 40
+    ridge: float = 1.0
+    members: int = 1
+
+    def fit(self, given: Given, seed: int, tell: Tell, scratch: Path) -> Fitted:
+        """Train the trees."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from sklearn.metrics import log_loss
+
+        began = time.monotonic()
+        features = np.concatenate([summaries(given.stays.streams), given.stays.static], axis=1)
+        died, split = given.stays.died, given.split
+        odds = []
+        for member in range(self.members):
+            trees = HistGradientBoostingClassifier(
+                learning_rate=self.rate,
+                max_iter=self.rounds,
+                max_leaf_nodes=self.leaves,
+                min_samples_leaf=self.least,
+                l2_regularization=self.ridge,
+                max_features=1.0 if self.members == 1 else 0.5,
+                early_stopping=False,
+                random_state=1000 * seed + member,
+            ).fit(features[split.train], died[split.train])
+            after = [odds.ravel() for odds in trees.staged_decision_function(features[split.validation])]
+            loss = [log_loss(died[split.validation], 1 / (1 + np.exp(-one))) for one in after]
+            best = int(np.argmin(loss))
+            tested = next(itertools.islice(trees.staged_decision_function(features[split.test]), best, None))
+            odds.append((after[best], tested.ravel()))
+            tell((member + 1) / self.members)
+        validation, test = (np.stack(part) for part in zip(*odds, strict=True))
+        return Fitted(validation, test, time.monotonic() - began, 0)
+
+
+Learner: TypeAlias = Neural | Boosting
+
+
+@functools.cache
+def optimiser_of(model: Model, rate: float, steps: int) -> optax.GradientTransformation:
+    """One object for equal settings, so that the members of an ensemble share a compiled program."""
+    penalties = [
+        optax.add_decayed_weights(amount, functools.partial(_marked, pick=pick)) for amount, pick in model.penalties()
+    ]
+    return optax.chain(*penalties, optax.adam(optax.warmup_cosine_decay_schedule(0.0, rate, steps // 20, steps)))
+
+
+def log_odds(model: AbstractModel, inputs: Inputs, which: np.ndarray) -> Float[np.ndarray, "series"]:
+    """Of death, at the end of these stays."""
+    found = []
+    for begin in range(0, len(which), TOGETHER):
+        logits = np.asarray(predict_all(model, inputs[which[begin : begin + TOGETHER]]), np.float64)
+        last = logits[:, -1] if logits.ndim == 3 else logits
+        found.append(last[:, 1] - last[:, 0])
+    return np.concatenate(found)
+
+
+def summaries(streams: Streams) -> Float[np.ndarray, "series feature"]:
+    """Of each channel how often it was observed, and the mean, the least, the greatest, the first and the last value.
+
+    They are NaN for a channel that was never observed.
+
+    >>> streams = Streams.from_arrays([[0.0, 1.0, 2.0]], [[[5.0, np.nan], [7.0, np.nan], [3.0, np.nan]]])
+    >>> summaries(streams).reshape(6, 2)[:, 0].tolist()
+    [3.0, 5.0, 3.0, 7.0, 5.0, 3.0]
+    """
+    series, channels = len(streams), len(streams.schema.channels)
+    place = owners(streams.offsets)[owners(streams.obs_offsets)] * channels + streams.channel
+    order = np.argsort(place, kind="stable")
+    value = streams.value[order].astype(np.float64)
+    found, begins, counts = np.unique(place[order], return_index=True, return_counts=True)
+    table = np.full((6, series * channels), np.nan)
+    table[0] = 0.0
+    if len(found):
+        table[:, found] = [
+            counts,
+            np.add.reduceat(value, begins) / counts,
+            np.minimum.reduceat(value, begins),
+            np.maximum.reduceat(value, begins),
+            value[begins],
+            value[begins + counts - 1],
+        ]
+    return table.reshape(6, series, channels).swapaxes(0, 1).reshape(series, -1)
+
+
+def _part(tell: Tell, number: int, count: int) -> Tell:
+    return lambda part: tell((number + part) / count)
+
+
+def _layers(model: Sum, place: int) -> Any:
+    return [layer.weight for layer in model.models[place].readout.layers]  # type: ignore[attr-defined]
+
+
+def _ends(model: Sum, place: int) -> Any:
+    return [*_layers(model, place), model.models[place].initial.weight]  # type: ignore[attr-defined]
+
+
+def _field(model: Sum, place: int) -> Any:
+    return model.models[place].dynamics.field  # type: ignore[attr-defined]
+
+
+def _marked(parameters: Any, pick: Callable[[Any], Any]) -> Any:
+    """True for the parameters that are picked, and False for the others."""
+    nothing = jax.tree.map(lambda _: False, parameters)
+    return eqx.tree_at(pick, nothing, replace_fn=lambda part: jax.tree.map(lambda _: True, part))
