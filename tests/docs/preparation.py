@@ -26,5 +26,5 @@ PREPARED = {
 }
 """Code that is run before the blocks of a page. Pages of the site that are not here stand by themselves."""
 
-DATA = {"docs/datasets.md": "SelfRegulationSCP1"}
+DATA = {"docs/datasets.md": "SelfRegulationSCP1", "docs/physionet.md": "PhysioNet2012"}
 """Pages that read a data set which does not come with the package."""

@@ -11,7 +11,6 @@ import pytest
 from tests.docs.blocks import blocks_of, same
 from tests.docs.preparation import DATA, PREPARED
 
-from logcde import datasets
 from logcde.cli import main
 from logcde.cli.main import COMMANDS
 
@@ -52,7 +51,7 @@ def shell(monkeypatch, capfd):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_page(name, shell, tmp_path, monkeypatch, capfd):
-    if name in DATA and ("LOGCDE_DATA" not in os.environ or DATA[name] not in datasets.available()):
+    if name in DATA and not any(Path(os.environ.get("LOGCDE_DATA", "nowhere")).rglob(f"{DATA[name]}*")):
         pytest.skip(f"{DATA[name]} is not at hand: LOGCDE_DATA names no folder that has it")
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
