@@ -98,7 +98,7 @@ def test_every_learner_finds_what_is_there_to_find(stays, tmp_path, learner):
     mine = given(stays)
     found = learner.fit(mine, 0, lambda part: None, tmp_path / "scratch")
     assert roc_auc_score(stays.died[mine.split.test], found.test.mean(axis=0)) > 0.8
-    outcome = physionet.tested(mine, found)
+    outcome = physionet.scored(mine, found)
     assert len(outcome.members) == len(found.test)
     assert 0 < outcome.brier < 0.25
 
@@ -119,7 +119,7 @@ def test_scores_are_of_the_mean_of_the_members(stays):
     mine = given(stays)
     rng = np.random.default_rng(1)
     test = rng.normal(size=(3, len(mine.split.test)))
-    outcome = physionet.tested(mine, Fitted(rng.normal(size=(3, len(mine.split.validation))), test, 1.0, 5))
+    outcome = physionet.scored(mine, Fitted(rng.normal(size=(3, len(mine.split.validation))), test, 1.0, 5))
     assert outcome.auroc == roc_auc_score(stays.died[mine.split.test], test.mean(axis=0))
     assert outcome.members[1][0] == roc_auc_score(stays.died[mine.split.test], test[1])
 
@@ -131,7 +131,10 @@ live = ["bd_slice"]
 type = "neural"
 members = 1
 epochs = 2
-models = [{ type = "path", hidden = 4, block = 2, hours = 12.0 }, { type = "path", cde = "none", perceptron = 4, hours = 12.0 }]
+models = [
+    { type = "path", hidden = 4, block = 2, hours = 12.0 },
+    { type = "path", cde = "none", perceptron = 4, hours = 12.0 },
+]
 [variants.gradient_boosting.learner]
 type = "boosting"
 rounds = 5
@@ -155,7 +158,9 @@ def test_from_files_to_tables(stays, tmp_path, monkeypatch):
     settings = settings_of(experiment, config, None, ())
     cells = experiment.cells(settings, {})
     assert [cell.label for cell in cells][-2:] == ["bare, split 0", "bd_slice, in use, split 0"]
-    outcomes = {cell: experiment.run(cell, lambda part: None, tmp_path / "scratch" / str(n)) for n, cell in enumerate(cells)}
+    outcomes = {
+        cell: experiment.run(cell, lambda part: None, tmp_path / "scratch" / str(n)) for n, cell in enumerate(cells)
+    }
     out.mkdir()
     conclusion = physionet.physionet_report.conclude(settings, outcomes, out)
     rows = {row["model"]: row for row in conclusion.summary["rows"]}

@@ -28,6 +28,12 @@ def test_laws():
     assert len(check_model(a_sum())) == 10
 
 
+def test_laws_with_extremes():
+    model = lc.Additive(BASIS, 2, extremes=True, readout=lc.Terminal((3,)), key=KEYS[0])
+    model = eqx.tree_at(lambda tree: tree.readout.layers[-1].weight, model, replace_fn=lambda leaf: leaf + 0.3)
+    assert len(check_model(model)) == 10
+
+
 def test_it_is_the_sum_and_the_mean():
     model = a_sum()
     inputs = example_inputs(model)

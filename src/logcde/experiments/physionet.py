@@ -148,11 +148,9 @@ class PhysioNet2012(AbstractExperiment[PhysioNetConfig, PhysioNetCell, Tested]):
         part = 0.6 if cell.live else 1.0
         fitted = cell.learner.fit(given, cell.seed, lambda done: tell(part * done), scratch)
         live = _live(cell, given, fitted, lambda done: tell(part + (1 - part) * done)) if cell.live else None
-        return tested(given, fitted, live)
+        return scored(given, fitted, live)
 
-    def conclude(
-        self, config: PhysioNetConfig, records: Mapping[PhysioNetCell, Record], folder: Path
-    ) -> Conclusion:
+    def conclude(self, config: PhysioNetConfig, records: Mapping[PhysioNetCell, Record], folder: Path) -> Conclusion:
         """Tables, figures and claims."""
         cells = [cell for cell in self.cells(config, {}) if cell in records]
         if not cells:
@@ -166,7 +164,7 @@ def loaded() -> Stays:
     return physionet2012()
 
 
-def tested(given: Given, fitted: Fitted, live: Live | None = None) -> Tested:
+def scored(given: Given, fitted: Fitted, live: Live | None = None) -> Tested:
     """Scores of what was fitted."""
     from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
@@ -197,7 +195,7 @@ def _live(cell: PhysioNetCell, given: Given, fitted: Fitted, tell: Tell) -> Live
     model, test = fitted.ensemble(), given.split.test
     hours, odds = hour_by_hour(model, described.embedding(given), given, lambda done: tell(0.5 * done))
     died = given.stays.died[test]
-    temperature = tested(given, fitted).temperature
+    temperature = scored(given, fitted).temperature
     live = Live(
         hours=hours,
         probabilities=[round(float(one), 4) for one in 1 / (1 + np.exp(-odds[-1] / temperature))],

@@ -27,7 +27,7 @@ class Observation(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """The log odds of one stay: as they are, with ordinary values at the same stamps, and the mean of all test stays."""
+    """The log odds of a stay: as they are, with ordinary values at the same stamps, and the mean of all test stays."""
 
     stay: int
     log_odds: float
@@ -88,7 +88,7 @@ def hour_by_hour(
 def replay(
     model: Sum, given: Given, which: Int[np.ndarray, "series"], offline: Float[np.ndarray, "hour series"], tell: Tell
 ) -> Replay:
-    """Give each event of these stays to a predictor when it comes, ask for all of them after every hour, and compare."""
+    """Give each event of these stays to a predictor when it comes, ask for all after every hour, and compare."""
     streams, static = given.stays.streams[which], _static(model, given, which)
     predictors = Predictors(model)
     for number in range(len(which)):

@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import equinox as eqx
 import jax
@@ -22,6 +22,7 @@ from logcde.embedding import Embedding, Source
 from logcde.experiments.abstract import Tell
 from logcde.experiments.recipes import Telling, keys_of
 from logcde.flows import HeldControl
+from logcde.flows.recurrent import FadingGRU
 from logcde.models import (
     CDE,
     GRUD,
@@ -84,7 +85,7 @@ class Given:
 
 
 class Ridge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How strongly squares of weights are kept small: of the additive part, the perceptron, the CDE's ends, its field."""
+    """How strongly squares of weights are kept small: of the additive part, the perceptron, a CDE's ends, its field."""
 
     additive: float = 0.01
     perceptron: float = 0.01
@@ -96,12 +97,15 @@ class PathModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """On the faithful embedding: the sum of up to three parts, trained as one.
 
     An `additive` model of where the path is (last values, counts, levels), a `perceptron` of so many units that reads
-    the same, and a CDE. `each`: asked after every interval in training, not only at the end of a stay.
+    the same, both with `extremes` of values if asked for, and a CDE. In training readouts leave out a share of what
+    they are given (`dropout`). `each`: asked after every interval in training, not only at the end of a stay.
     """
 
     cde: Literal["none", "slice", "log-ncde"] = "slice"
     additive: bool = True
     perceptron: int = 0
+    extremes: bool = True
+    dropout: float = 0.3
     hours: float = 4.0
     depth: int = 1
     counts: bool = True
@@ -135,18 +139,24 @@ class PathModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         reading = EachInterval if self.each else Terminal
         parts: list[CDE] = []
         if self.additive:
-            parts.append(Additive(basis, CLASSES, readout=reading(), static=static, key=keys[0]))
+            parts.append(self._places(basis, static, reading((), self.dropout), keys[0]))
         if self.perceptron:
-            wide = reading((self.perceptron,))
-            parts.append(Additive(basis, CLASSES, readout=wide, static=static, key=keys[1]))
+            parts.append(self._places(basis, static, reading((self.perceptron,), self.dropout), keys[1]))
         options: dict[str, Any] = {
-            "readout": reading(), "scaling": UnitTotals(), "static": static, "scale": self.scale, "key": keys[2]
-        }  # fmt: skip
+            "readout": reading((), self.dropout),
+            "scaling": UnitTotals(),
+            "static": static,
+            "scale": self.scale,
+            "key": keys[2],
+        }
         if self.cde == "slice":
             parts.append(LogSLiCE(basis, self.hidden, CLASSES, block=self.block, **options))
         if self.cde == "log-ncde":
             parts.append(LogNCDE(basis, self.hidden, CLASSES, width=self.width, layers=1, **options))
         return Sum(parts)
+
+    def _places(self, basis: Basis, static: int, readout: Terminal | EachInterval, key: PRNGKeyArray) -> CDE:
+        return Additive(basis, CLASSES, readout=readout, extremes=self.extremes, static=static, key=key)
 
     def penalties(self) -> Iterator[tuple[float, Callable[[Sum], Any]]]:
         """What is kept small, and how strongly."""
@@ -180,7 +190,7 @@ class HeldModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     def penalties(self) -> Iterator[tuple[float, Callable[[CDE], Any]]]:
         """All weights of the unit."""
-        yield self.ridge, lambda model: [model.dynamics.cell.weight_ih, model.dynamics.cell.weight_hh]
+        yield self.ridge, _recurrent
 
 
 Model: TypeAlias = PathModel | HeldModel
@@ -283,10 +293,10 @@ class Boosting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 min_samples_leaf=self.least,
                 l2_regularization=self.ridge,
                 max_features=1.0 if self.members == 1 else 0.5,
-                early_stopping=False,
+                early_stopping=cast(Any, False),  # what its annotation says is not all it takes
                 random_state=1000 * seed + member,
             ).fit(features[split.train], died[split.train])
-            after = [odds.ravel() for odds in trees.staged_decision_function(features[split.validation])]
+            after = [one.ravel() for one in trees.staged_decision_function(features[split.validation])]
             loss = [log_loss(died[split.validation], 1 / (1 + np.exp(-one))) for one in after]
             best = int(np.argmin(loss))
             tested = next(itertools.islice(trees.staged_decision_function(features[split.test]), best, None))
@@ -360,6 +370,11 @@ def _ends(model: Sum, place: int) -> Any:
 
 def _field(model: Sum, place: int) -> Any:
     return model.models[place].dynamics.field  # type: ignore[attr-defined]
+
+
+def _recurrent(model: CDE) -> Any:
+    assert isinstance(model.dynamics, FadingGRU)
+    return [model.dynamics.cell.weight_ih, model.dynamics.cell.weight_hh]
 
 
 def _marked(parameters: Any, pick: Callable[[Any], Any]) -> Any:

@@ -57,9 +57,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     better_auprc: int
 
 
-def conclude(
-    config: "PhysioNetConfig", outcomes: Mapping["PhysioNetCell", "Tested"], folder: Path
-) -> Conclusion:
+def conclude(config: "PhysioNetConfig", outcomes: Mapping["PhysioNetCell", "Tested"], folder: Path) -> Conclusion:
     """Tables, figures and claims."""
     runs: dict[str, dict[int, Tested]] = {}
     lives: dict[str, Live] = {}
@@ -120,7 +118,9 @@ def judge(rows: Mapping[str, Row]) -> tuple[Claim, ...]:
             ("AUPRC", ours.auprc, rival.auprc, ours.better_auprc),
         ):
             evidence = f"{_percent(mine)} against {_percent(other)}, better on {better} of {ours.beside} splits"
-            claims.append(Claim(f"{area} is above gradient boosting on the same splits", mine.mean > other.mean, evidence))
+            claims.append(
+                Claim(f"{area} is above gradient boosting on the same splits", mine.mean > other.mean, evidence)
+            )
     best = {"AUROC": max(a for a, _ in PUBLISHED.values()), "AUPRC": max(b for _, b in PUBLISHED.values())}
     for area, mine in (("AUROC", ours.auroc), ("AUPRC", ours.auprc)):
         evidence = f"{_percent(mine)} against {best[area] / PERCENT:.1f}"
@@ -128,9 +128,7 @@ def judge(rows: Mapping[str, Row]) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _text(
-    config: "PhysioNetConfig", rows: Sequence[Row], lives: Mapping[str, "Live"], claims: Sequence[Claim]
-) -> str:
+def _text(config: "PhysioNetConfig", rows: Sequence[Row], lives: Mapping[str, "Live"], claims: Sequence[Claim]) -> str:
     parts = [
         "# Death in hospital from 48 hours of intensive care records: results",
         "Areas under the receiver operating characteristic (AUROC) and under precision over recall (AUPRC) on test "
@@ -181,10 +179,10 @@ def _live_text(name: str, live: "Live") -> str:
     if live.replay is not None:
         one = live.replay
         parts.append(
-            f"{one.stays:,} stays replayed event by event: {one.events:,} events with {one.observations:,} observations "
-            f"in {one.event_seconds:.1f} s, {one.events / one.event_seconds:,.0f} events a second; after every hour a "
-            f"prediction for every stay, {one.predictions:,} in {one.prediction_seconds:.1f} s. Log odds differ from "
-            f"those offline by {one.difference:.1g} at most."
+            f"{one.stays:,} stays replayed event by event: {one.events:,} events with {one.observations:,} "
+            f"observations in {one.event_seconds:.1f} s, {one.events / one.event_seconds:,.0f} events a second; after "
+            f"every hour a prediction for every stay, {one.predictions:,} in {one.prediction_seconds:.1f} s. Log odds "
+            f"differ from those offline by {one.difference:.1g} at most."
         )
     if live.explained is not None:
         one = live.explained

@@ -5,6 +5,7 @@ the same one interval at a time. Both give the same numbers, to rounding.
 """
 
 import abc
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -51,8 +52,11 @@ class AbstractDynamics(eqx.Module):
     def penalty(self) -> Float[Array, ""]:
         """The size of the vector field, as the regulariser of the paper's experiments measures it."""
 
-    def fitted_to(self, totals: Float[Array, "series lie"]) -> "AbstractDynamics":
-        """The same before training on series whose steps add up to these totals. Most have nothing to fit."""
+    def fitted_to(self, steps: Callable[[], Float[Array, "series interval lie"]]) -> "AbstractDynamics":
+        """The same before training on series with these steps, zero where there is no interval.
+
+        Most have nothing to fit, and never ask for them.
+        """
         return self
 
 

@@ -63,13 +63,16 @@ def Additive(  # noqa: N802
     *,
     readout: AbstractReading = Terminal(),
     scaling: AbstractScaling = UnitTotals(),
+    extremes: bool = False,
     static: int = 0,
     dtype: DTypeLike = jnp.float32,
     key: PRNGKeyArray,
 ) -> CDE:
     """What can be told from where the path is: last values, counts and time, each by itself, and static features.
 
-    An additive model for its own sake, or in a `Sum` with a CDE that learns what it leaves over. It begins at zero.
+    With `extremes`, also from the greatest and the least value that each channel had at the end of an interval. An
+    additive model for its own sake, or in a `Sum` with a CDE that learns what it leaves over. A readout with `widths`
+    makes it an MLP of the same numbers. It begins at zero.
 
     >>> basis = Basis(("pulse", "#pulse", "time"), 1)
     >>> model = Additive(basis, outputs=2, static=1, key=jax.random.key(0))
@@ -77,7 +80,7 @@ def Additive(  # noqa: N802
     (2, 4)
     """
     for_initial, for_readout = jax.random.split(key)
-    dynamics = Position(basis, static)
+    dynamics = Position(basis, static, extremes)
     initial = Initial(Learnt(), channels_of(basis), static, static, dtype=dtype, key=for_initial)
     reading = Readout(readout, dynamics.features, outputs, dtype=dtype, key=for_readout)
     last = reading.layers[-1]

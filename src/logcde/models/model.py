@@ -118,18 +118,19 @@ class CDE(AbstractBatchModel, AbstractOnlineModel):
     def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "*interval output"]:
         """One prediction for the series, or one for each query interval, as the readout says."""
         hidden = self.initial(inputs.opening, inputs.static)
-        return self._read(hidden, self.dynamics.unroll(hidden, self._scaled(inputs.steps), inputs.length), inputs)
+        states = self.dynamics.unroll(hidden, self._scaled(inputs.steps), inputs.length)
+        return self._read(hidden, states, inputs, key)
 
     def learn(
         self, inputs: Inputs, *, key: PRNGKeyArray, axes: tuple[str, ...]
     ) -> tuple[Float[Array, "*interval output"], Noted]:
-        """As its dynamics do."""
+        """As its dynamics do; its readout may leave out a part at random."""
         if not isinstance(self.dynamics, AbstractBatchDynamics):
-            return self(inputs), None
+            return self(inputs, key=key), None
         hidden = self.initial(inputs.opening, inputs.static)
         steps = self._scaled(inputs.steps)
         states, noted = self.dynamics.learn(hidden, steps, inputs.length, key=key, axes=axes)
-        return self._read(hidden, states, inputs), noted
+        return self._read(hidden, states, inputs, jax.random.fold_in(key, 0)), noted
 
     @property
     def looks(self) -> tuple[AbstractLook, ...]:
@@ -169,20 +170,22 @@ class CDE(AbstractBatchModel, AbstractOnlineModel):
 
     def fitted_to(self, inputs: Inputs, source: Source | None) -> "CDE":
         """The same model with its scaling and its dynamics fitted and its source noted."""
-        scaling, totals = self.scaling, jnp.sum(inputs.steps, axis=1)
-        if self.basis is not None:
-            scaling = scaling.fit(inputs.steps, self.basis)
-            totals = scaling(totals, self.basis)
-        dynamics = self.dynamics.fitted_to(totals)
-        return dataclasses.replace(self, scaling=scaling, dynamics=dynamics, source=source or self.source)
+        scaling = self.scaling if self.basis is None else self.scaling.fit(inputs.steps, self.basis)
+        fitted = dataclasses.replace(self, scaling=scaling, source=source or self.source)
+        dynamics = self.dynamics.fitted_to(lambda: fitted._scaled(inputs.steps))
+        return dataclasses.replace(fitted, dynamics=dynamics)
 
     def _read(
-        self, hidden: Float[Array, "hidden"], states: Float[Array, "interval features"], inputs: Inputs
+        self,
+        hidden: Float[Array, "hidden"],
+        states: Float[Array, "interval features"],
+        inputs: Inputs,
+        key: PRNGKeyArray | None,
     ) -> Float[Array, "*interval output"]:
         if inputs.ends is not None:
             states = states[inputs.ends]
         start = self.dynamics.state(self.dynamics.start(hidden))
-        return self.readout.offline(start, states, inputs.outputs)
+        return self.readout.offline(start, states, inputs.outputs, key)
 
     def _scaled(self, steps: Float[Array, "*interval lie"]) -> Float[Array, "*interval lie"]:
         return steps if self.basis is None else self.scaling(steps, self.basis)
@@ -204,9 +207,7 @@ def predict_all(
     return _mapped(model, inputs if isinstance(inputs, Inputs) else Inputs.of(inputs, dtype=dtype_of(model)))
 
 
-def predict_along(
-    model: AbstractOnlineModel, inputs: Inputs | LogSignatures
-) -> Float[Array, "series interval output"]:
+def predict_along(model: AbstractOnlineModel, inputs: Inputs | LogSignatures) -> Float[Array, "series interval output"]:
     """What would be predicted if series ended after each of their intervals: a model one interval at a time, compiled.
 
     Whatever a model reads of its states, this is what it says while they come in. Beyond a series' own number of

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray, PyTree
 
+from logcde.errors import ModelError
+
 Tally: TypeAlias = PyTree[Any]
 """What a reading keeps while intervals pass."""
 
@@ -16,6 +18,7 @@ class AbstractReading(eqx.Module):
     """Which states are read: all at once with `offline`, or as they come with `start`, `add` and `read`."""
 
     widths: eqx.AbstractVar[tuple[int, ...]]
+    dropout: eqx.AbstractVar[float]
 
     @abc.abstractmethod
     def offline(
@@ -37,9 +40,13 @@ class AbstractReading(eqx.Module):
 
 
 class Terminal(AbstractReading):
-    """The state after the last interval, read by an affine layer, or by an MLP with hidden layers of these `widths`."""
+    """The state after the last interval, read by an affine layer, or by an MLP with hidden layers of these `widths`.
+
+    In training every layer leaves out a share of what it is given, drawn at random: `dropout`, for all readings.
+    """
 
     widths: tuple[int, ...] = eqx.field(default=(), static=True)
+    dropout: float = eqx.field(default=0.0, static=True)
 
     def offline(
         self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
@@ -64,6 +71,7 @@ class EachInterval(AbstractReading):
     """The state after every interval, read one by one: one prediction for each query point."""
 
     widths: tuple[int, ...] = eqx.field(default=(), static=True)
+    dropout: float = eqx.field(default=0.0, static=True)
 
     def offline(
         self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
@@ -88,6 +96,7 @@ class Mean(AbstractReading):
     """The mean of the states after all intervals; `initial` counts the state before the first one as well."""
 
     widths: tuple[int, ...] = eqx.field(default=(), static=True)
+    dropout: float = eqx.field(default=0.0, static=True)
     initial: bool = eqx.field(default=False, static=True)
 
     def offline(
@@ -133,6 +142,8 @@ class Readout(eqx.Module):
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
+        if not 0 <= reading.dropout < 1:
+            raise ModelError(f"A share of {reading.dropout} would be left out. It is at least 0 and less than 1.")
         sizes = (features, *reading.widths, outputs)
         keys = jax.random.split(key, len(sizes) - 1)
         self.reading = reading
@@ -140,19 +151,25 @@ class Readout(eqx.Module):
             eqx.nn.Linear(a, b, dtype=dtype, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
         )
 
-    def head(self, features: Float[Array, "features"]) -> Float[Array, "output"]:
-        """One prediction from what was read."""
+    def head(self, features: Float[Array, "features"], key: PRNGKeyArray | None = None) -> Float[Array, "output"]:
+        """One prediction from what was read; with a `key`, as in training."""
+        drop = eqx.nn.Dropout(self.reading.dropout, inference=key is None)
+        keys = [None] * len(self.layers) if key is None else jax.random.split(key, len(self.layers))
         *inner, last = self.layers
-        for layer in inner:
-            features = jax.nn.gelu(layer(features))
-        return last(features)
+        for layer, own in zip(inner, keys[:-1], strict=True):
+            features = jax.nn.gelu(layer(drop(features, key=own)))
+        return last(drop(features, key=keys[-1]))
 
     def offline(
-        self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
+        self,
+        start: Float[Array, "features"],
+        states: Float[Array, "interval features"],
+        length: Int[Array, ""],
+        key: PRNGKeyArray | None = None,
     ) -> Float[Array, "*interval output"]:
-        """The prediction, or the predictions, of one series."""
+        """The prediction, or the predictions, of one series; in training all of them leave out the same."""
         read = self.reading.offline(start, states, length)
-        return self.head(read) if read.ndim == 1 else jax.vmap(self.head)(read)
+        return self.head(read, key) if read.ndim == 1 else jax.vmap(lambda one: self.head(one, key))(read)
 
     def online(self, tally: Tally) -> Float[Array, "output"]:
         """The prediction if this were the end."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -23,7 +24,6 @@ class Sum(AbstractBatchModel, AbstractOnlineModel):
     Trained as one model, each learns what the others leave over. Trained one by one and put together with
     `Sum.mean`, they are an ensemble.
 
-    >>> import jax
     >>> from logcde import LogSLiCE
     >>> basis = Basis(("pulse", "#pulse", "time"), 1)
     >>> members = [LogSLiCE(basis, hidden=4, outputs=1, key=jax.random.key(seed)) for seed in range(3)]
@@ -67,17 +67,17 @@ class Sum(AbstractBatchModel, AbstractOnlineModel):
 
     def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "*interval output"]:
         """The sum."""
-        return self._added([model(inputs, key=key) for model in self.models])
+        return self._added([model(inputs, key=own) for model, own in zip(self.models, self._keys(key), strict=True)])
 
     def learn(
         self, inputs: Inputs, *, key: PRNGKeyArray, axes: tuple[str, ...]
     ) -> tuple[Float[Array, "*interval output"], Noted]:
         """The sum, and what each remembers."""
         found = [
-            model.learn(inputs, key=key, axes=axes)
+            model.learn(inputs, key=own, axes=axes)
             if isinstance(model, AbstractBatchModel)
-            else (model(inputs, key=key), None)
-            for model in self.models
+            else (model(inputs, key=own), None)
+            for model, own in zip(self.models, jax.random.split(key, len(self.models)), strict=True)
         ]
         return self._added([prediction for prediction, _ in found]), tuple(noted for _, noted in found)
 
@@ -107,6 +107,9 @@ class Sum(AbstractBatchModel, AbstractOnlineModel):
         """Each with its scaling fitted."""
         models = tuple(cast(AbstractOnlineModel, model.fitted_to(inputs, source)) for model in self.models)
         return dataclasses.replace(self, models=models, source=source or self.source)
+
+    def _keys(self, key: PRNGKeyArray | None) -> Sequence[PRNGKeyArray | None]:
+        return [None] * len(self.models) if key is None else list(jax.random.split(key, len(self.models)))
 
     def _added(self, predictions: list[Float[Array, "*interval output"]]) -> Float[Array, "*interval output"]:
         return self.weight * jnp.sum(jnp.stack(predictions), axis=0)

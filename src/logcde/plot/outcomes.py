@@ -104,7 +104,8 @@ def attributions(
     Channels are in the order of how much they matter, at most so many are `shown`, each with the sum of its amounts.
 
     >>> from logcde.plot import figure_of
-    >>> axes = attributions(figure_of(4, 2).subplots(), np.array([1.0, 2.0, 2.0]), ["a", "b", "a"], np.array([1, -4, 2]))
+    >>> amounts = np.array([1.0, -4.0, 2.0])
+    >>> axes = attributions(figure_of(4, 2).subplots(), np.array([1.0, 2.0, 2.0]), ["a", "b", "a"], amounts)
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['b  −4.00', 'a  +3.00']
     """

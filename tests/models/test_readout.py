@@ -1,0 +1,76 @@
+"""Readouts that leave out a part at random: in training only, and as much on average as is there."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import logcde as lc
+from logcde.errors import ModelError
+from logcde.models.readout import Readout
+from logcde.testing import check_model
+from logcde.testing.examples import example_inputs
+
+BASIS = lc.Basis(("a", "#a", "time"), 1)
+KEY = jax.random.key(0)
+
+
+@pytest.mark.parametrize("reading", [lc.Terminal, lc.EachInterval, lc.Mean])
+def test_a_model_is_random_with_a_key_only(reading):
+    model = lc.LogSLiCE(BASIS, 4, 2, readout=reading((8,), 0.5), key=KEY)
+    one = example_inputs(model)[0]
+    without = lc.LogSLiCE(BASIS, 4, 2, readout=reading((8,)), key=KEY)
+    np.testing.assert_array_equal(model(one), without(one))
+    np.testing.assert_array_equal(without(one, key=KEY), without(one))
+    first, second = (model(one, key=key) for key in jax.random.split(KEY))
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(model(one, key=KEY), model(one, key=KEY))
+    assert len(check_model(model)) == 10
+
+
+def test_what_is_left_is_larger_so_that_the_mean_stays():
+    readout = Readout(lc.Terminal((), 0.3), 5, 1, dtype=jnp.float64, key=KEY)
+    features = jnp.arange(5.0)
+    found = jax.vmap(lambda key: readout.head(features, key))(jax.random.split(KEY, 20_000))
+    np.testing.assert_allclose(found.mean(), readout.head(features)[0], atol=0.03)
+    weight = np.asarray(readout.layers[0].weight)[0]
+    spread = np.sqrt((np.square(weight * np.arange(5.0)) * 0.3 / 0.7).sum())
+    np.testing.assert_allclose(found.std(), spread, rtol=0.05)
+
+
+def test_intervals_of_a_series_leave_out_the_same():
+    readout = Readout(lc.EachInterval((), 0.5), 6, 1, dtype=jnp.float64, key=KEY)
+    states = jnp.ones((3, 6))
+    predictions = readout.offline(jnp.zeros(6), states, jnp.asarray(3), KEY)
+    assert len(set(np.asarray(predictions)[:, 0].tolist())) == 1
+
+
+def test_training_uses_it_and_stays_reproducible():
+    values = np.random.default_rng(0).normal(size=(32, 4, 1))
+    streams = lc.Streams.from_dense(values, channels=["a"])
+    logsigs = lc.Embedding(depth=1, dtype=np.float32)(streams, lc.Partition.uniform(2))
+    weights = []
+    for share in (0.0, 0.5, 0.5):
+        model = lc.Additive(logsigs.basis, 1, readout=lc.Terminal((4,), share), key=KEY)
+        model = lc.Sum([model, lc.LogSLiCE(logsigs.basis, 4, 1, key=KEY)])
+        result = lc.fit(model, logsigs, values[:, -1], duration=lc.Epochs(2), progress=False, key=KEY)
+        weights.append(np.asarray(result.last.models[0].readout.layers[0].weight))
+    assert not np.array_equal(weights[0], weights[1])
+    np.testing.assert_array_equal(weights[1], weights[2])
+
+
+def test_parts_of_a_sum_leave_out_different_things():
+    part = lc.Additive(BASIS, 1, readout=lc.Terminal((), 0.5), key=KEY)
+    part = eqx.tree_at(lambda tree: tree.readout.layers[0].weight, part, replace_fn=jnp.ones_like)
+    model = lc.Sum([part, part])
+    one = example_inputs(model)[0]
+    doubled = [bool(model(one, key=key)[0] == 2 * part(one, key=jax.random.split(key)[0])[0])
+               for key in jax.random.split(KEY, 20)]  # fmt: skip
+    assert not all(doubled)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0])
+def test_shares_that_make_no_sense_are_refused(share):
+    with pytest.raises(ModelError, match="at least 0 and less than 1"):
+        lc.LogSLiCE(BASIS, 4, 2, readout=lc.Terminal((), share), key=KEY)
