@@ -89,7 +89,7 @@ def test_summaries_against_a_loop(stays):
 @pytest.mark.parametrize(
     "learner",
     [
-        Neural(models=(SMALL, PathModel(cde="none", perceptron=4, hours=12.0)), members=1, epochs=12, rate=3e-2),
+        Neural(models=(SMALL, PathModel(cde="none", perceptron=4, hours=12.0)), members=1, epochs=8, rate=3e-2),
         Neural(models=(HeldModel(hidden=8),), members=1, epochs=12, rate=3e-2),
         Boosting(rounds=10, least=5, members=2),
     ],
@@ -205,3 +205,4 @@ def test_the_preset_says_what_can_be_run():
     settings = settings_of(PhysioNet2012(), None, None, ())
     assert {"bd_slice", "log_ncde", "gru_d", "gradient_boosting", "without_counts", "depth_2"} <= set(settings.variants)
     assert isinstance(PhysioNet2012().cells(settings, {})[0], PhysioNetCell)
+    assert len(PhysioNet2012().cells(settings_of(PhysioNet2012(), None, "quick", ()), {})) == 3

@@ -87,8 +87,8 @@ class Given:
 class Ridge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How strongly squares of weights are kept small: of the additive part, the perceptron, a CDE's ends, its field."""
 
-    additive: float = 0.01
-    perceptron: float = 0.01
+    additive: float = 0.001
+    perceptron: float = 0.001
     ends: float = 0.001
     field: float = 0.1
 
@@ -219,8 +219,8 @@ class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     models: tuple[Model, ...]
     members: int = 5
-    epochs: int = 10
-    rate: float = 3e-3
+    epochs: int = 12
+    rate: float = 2e-3
     batch: int = 128
     patience: int = 4
 
