@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 
 from logcde.embedding import Embedding
 from logcde.experiments.abstract import Tell
-from logcde.experiments.physionet_models import Given
+from logcde.experiments.physionet_models import Given, odds_of
 from logcde.models import Inputs, Sum, attribute, predict_all
 from logcde.online import Predictors
 from logcde.streams import Partition, Streams
@@ -66,7 +66,7 @@ def known_by(
     streams = given.stays.streams[which]
     cuts = model.source.partition.cuts(streams[:1]).points
     logsigs = embedding(streams, Partition.at([*cuts[cuts < hour], float(hour)], partial=True))
-    return _odds(np.asarray(predict_all(model, Inputs.of(logsigs, _static(model, given, which)))))
+    return odds_of(np.asarray(predict_all(model, Inputs.of(logsigs, _static(model, given, which)))))
 
 
 def hour_by_hour(
@@ -103,7 +103,7 @@ def replay(
             predictors.observe(number, stamp, values)
             place += 1
         then = time.perf_counter()
-        found = _odds(predictors.predict(at=float(hour)))
+        found = odds_of(predictors.predict(at=float(hour)))
         taken, asked = taken + then - began, asked + time.perf_counter() - then
         difference = max(difference, float(np.abs(found - expected).max()))
         tell(hour / HOURS[-1])
@@ -151,8 +151,3 @@ def _events(streams: Streams) -> list[tuple[float, int, dict[str, float]]]:
 
 def _static(model: Sum, given: Given, which: np.ndarray) -> np.ndarray | None:
     return given.static[which] if model.statics else None
-
-
-def _odds(logits: np.ndarray) -> np.ndarray:
-    last = logits[:, -1] if logits.ndim == 3 else logits
-    return np.asarray(last[:, 1] - last[:, 0], np.float64)

@@ -322,10 +322,14 @@ def log_odds(model: AbstractModel, inputs: Inputs, which: np.ndarray) -> Float[n
     """Of death, at the end of these stays."""
     found = []
     for begin in range(0, len(which), TOGETHER):
-        logits = np.asarray(predict_all(model, inputs[which[begin : begin + TOGETHER]]), np.float64)
-        last = logits[:, -1] if logits.ndim == 3 else logits
-        found.append(last[:, 1] - last[:, 0])
+        found.append(odds_of(np.asarray(predict_all(model, inputs[which[begin : begin + TOGETHER]]))))
     return np.concatenate(found)
+
+
+def odds_of(logits: Float[np.ndarray, "series *interval output"]) -> Float[np.ndarray, "series"]:
+    """Log odds of the second class, after the last interval if there is a prediction for each."""
+    last = logits[:, -1] if logits.ndim == 3 else logits
+    return np.asarray(last[:, 1] - last[:, 0], np.float64)
 
 
 def summaries(streams: Streams) -> Float[np.ndarray, "series feature"]:
