@@ -171,7 +171,7 @@ def scored(given: Given, fitted: Fitted, live: Live | None = None) -> Tested:
     died = given.stays.died
     validation, test = died[given.split.validation], died[given.split.test]
     known, found = fitted.validation.mean(axis=0), fitted.test.mean(axis=0)
-    temperature = temperature_of(np.stack([np.zeros_like(known), known], axis=1), validation.astype(np.int64))
+    temperature = _temperature(given, fitted)
     probable = 1 / (1 + np.exp(-found / temperature))
     return Tested(
         auroc=float(roc_auc_score(test, found)),
@@ -188,6 +188,13 @@ def scored(given: Given, fitted: Fitted, live: Live | None = None) -> Tested:
     )
 
 
+def _temperature(given: Given, fitted: Fitted) -> float:
+    """That which validation stays ask for."""
+    known = fitted.validation.mean(axis=0)
+    logits = np.stack([np.zeros_like(known), known], axis=1)
+    return temperature_of(logits, given.stays.died[given.split.validation].astype(np.int64))
+
+
 def _live(cell: PhysioNetCell, given: Given, fitted: Fitted, tell: Tell) -> Live:
     assert isinstance(cell.learner, Neural)
     described = cell.learner.models[0]
@@ -195,7 +202,7 @@ def _live(cell: PhysioNetCell, given: Given, fitted: Fitted, tell: Tell) -> Live
     model, test = fitted.ensemble(), given.split.test
     hours, odds = hour_by_hour(model, described.embedding(given), given, lambda done: tell(0.5 * done))
     died = given.stays.died[test]
-    temperature = scored(given, fitted).temperature
+    temperature = _temperature(given, fitted)
     live = Live(
         hours=hours,
         probabilities=[round(float(one), 4) for one in 1 / (1 + np.exp(-odds[-1] / temperature))],

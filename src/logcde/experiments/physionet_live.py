@@ -93,7 +93,7 @@ def replay(
     predictors = Predictors(model)
     for number in range(len(which)):
         predictors.add(number, None if static is None else static[number])
-    rows = list(_events(streams))
+    rows = _events(streams)
     predictors.predict(at=0.0)  # so that compiling is not counted
     taken, asked, difference, place = 0.0, 0.0, 0.0, 0
     for hour, expected in zip(HOURS, offline, strict=True):
