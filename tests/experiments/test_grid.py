@@ -184,16 +184,18 @@ def test_a_grid_that_is_interrupted_leaves_what_is_finished_and_no_process(confi
     out = tmp_path / "out"
     config.write_text(TINY.replace("SCALE", "0.25").replace("epochs = 2", "epochs = 2000"))
     command = [sys.executable, "-m", "logcde", "reproduce", "sinusoid", "--config", str(config), "--out", str(out)]
-    running = subprocess.Popen([*command, "--workers", "1"], stdout=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = subprocess.Popen([*command, "--workers", "1"], text=True, **pipes)
     log = out / "logs" / "worker-0.log"
     until = time.monotonic() + 60
     while not log.exists() and time.monotonic() < until:
         time.sleep(0.1)
     time.sleep(1)
     running.send_signal(signal.SIGINT)
-    printed, _ = running.communicate(timeout=60)
+    printed, complained = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "the same command goes on" in printed
+    assert "Traceback" not in complained
 
 
 def test_configurations_that_make_no_sense_are_refused(config, tmp_path):

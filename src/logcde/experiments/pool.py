@@ -94,14 +94,14 @@ def _serve(
             code = process.wait()
             heard.put(Said(number, cell, Failed(f"The worker ended with exit code {code}; its output is in {log}.")))
             break
+    process.stdout.close()  # here, for nobody else may close what this thread reads
     heard.put(None)
 
 
 def _end(process: subprocess.Popen) -> None:
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
+    if process.stdin is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
     try:
         process.terminate()
         process.wait(timeout=10)
