@@ -76,6 +76,10 @@ class LinearModel(AbstractServed):
         self._server.advance(state, total, steps, *self._moving)
         return state, total
 
+    def advance_many(self, kept: list[Kept], steps: list[Steps]) -> list[Kept]:
+        """By the kernel, one series after another."""
+        return [self.advance(*series) for series in zip(kept, steps, strict=True)]
+
     def predict(self, kept: Kept, steps: Steps) -> Float[np.ndarray, "output"]:
         """By the kernel."""
         out = np.empty(self._outputs, self._dtype)

@@ -5,7 +5,7 @@ The same two steps as offline, an interval's log-signature and the flow that it 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from logcde.online.serving import Kept, Steps
 from logcde.streams import Partition, Schema
 
 FORMAT = 1
+WAITING = 64
+"""Intervals that are over and may wait until a prediction needs them, or many series can go on together."""
 
 
 class Predictor:
@@ -77,6 +79,7 @@ class Predictor:
         self._online, self._boundaries = self._prefix.online, self._prefix.boundaries
         self._late = None if service.window is None else Reordering(service.window)
         self._kept = self._start(np.full(coordinates.channels, np.nan))
+        self._over: list[Steps] = []
 
     @property
     def last(self) -> float:
@@ -113,6 +116,7 @@ class Predictor:
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """The prediction if the series ended at this time, by default at the latest that is known. Changes nothing."""
+        settle([self])
         return self._service.model.predict(*self.ahead(at))
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
@@ -122,6 +126,7 @@ class Predictor:
         time = until if type(until) is float else self._service.time(until)
         if not self._boundaries.passed(time):
             return
+        settle([self])
         ahead = self.copy()
         while ahead._boundaries.passed(time):
             edge = ahead._boundaries.edge
@@ -129,7 +134,7 @@ class Predictor:
             ahead._kept = ahead._service.model.advance(ahead._kept, ahead._prefix.end())
 
     def ahead(self, at: object) -> tuple[Kept, Steps]:
-        """What is kept and the log-signature of the open interval, if time had come to `at`."""
+        """What is kept and the log-signatures of all intervals since, if time had come to `at`."""
         reached = self._prefix.reached
         if at is None:
             time = reached if self._late is None else max(reached, self._late.newest)
@@ -139,15 +144,16 @@ class Predictor:
             raise StreamError(f"The series is known up to {reached} already; asked for {time}.")
         held = [] if self._late is None else self._late.up_to(time)
         if not held and not self._boundaries.passed(time):
-            return self._kept, self._prefix.open(time)
+            return self._kept, np.concatenate([*self._over, self._prefix.open(time)])
         ahead = self.copy()
         for moment in held:
             ahead._take(moment)
         ahead._pass_to(time)
-        return ahead._kept, ahead._prefix.open(time)
+        return ahead._kept, np.concatenate([*ahead._over, ahead._prefix.open(time)])
 
     def state(self) -> dict[str, Any]:
         """Everything there is to know of the series so far, in numbers, lists and mappings that JSON can hold."""
+        settle([self])
         return {
             "format": FORMAT,
             "prefix": self._prefix.state(),
@@ -174,18 +180,18 @@ class Predictor:
             raise ModelError(
                 f"This state cannot be restored: it belongs to another model or schema ({error})."
             ) from error
-        self._adopt(prefix, late, kept)
+        self._adopt(prefix, late, kept, [])
         return self
 
     def copy(self) -> "Predictor":
         """An independent predictor that has seen the same."""
         copy = object.__new__(Predictor)
         copy._service, copy._static = self._service, self._static
-        copy._adopt(self._prefix.copy(), None if self._late is None else self._late.copy(), self._kept)
+        copy._adopt(self._prefix.copy(), None if self._late is None else self._late.copy(), self._kept, [*self._over])
         return copy
 
-    def _adopt(self, prefix: Prefix, late: Reordering | None, kept: Kept) -> None:
-        self._prefix, self._late, self._kept = prefix, late, kept
+    def _adopt(self, prefix: Prefix, late: Reordering | None, kept: Kept, over: list[Steps]) -> None:
+        self._prefix, self._late, self._kept, self._over = prefix, late, kept, over
         self._online, self._boundaries = prefix.online, prefix.boundaries
 
     def _start(self, row: np.ndarray) -> Kept:
@@ -211,4 +217,17 @@ class Predictor:
 
     def _pass_to(self, time: float) -> None:
         for steps in self._prefix.pass_to(time):
-            self._kept = self._service.model.advance(self._kept, steps)
+            self._over.append(steps)
+            if len(self._over) >= WAITING:
+                settle([self])
+
+
+def settle(predictors: Sequence[Predictor]) -> None:
+    """Take the intervals that are over into what is kept, of all these series together; they share a model."""
+    waiting = [one for one in predictors if one._over]
+    if not waiting:
+        return
+    steps = [np.concatenate(one._over) for one in waiting]
+    kept = waiting[0]._service.model.advance_many([one._kept for one in waiting], steps)
+    for one, after in zip(waiting, kept, strict=True):
+        one._kept, one._over = after, []

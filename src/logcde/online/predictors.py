@@ -10,7 +10,7 @@ from logcde.embedding import Embedding
 from logcde.embedding.online import Values
 from logcde.errors import ModelError
 from logcde.models import AbstractOnlineModel
-from logcde.online.predictor import Predictor
+from logcde.online.predictor import Predictor, settle
 from logcde.online.service import Service
 from logcde.streams import Partition, Schema
 
@@ -94,5 +94,6 @@ class Predictors:
         chosen = list(self._series.values()) if series is None else [self[one] for one in series]
         if not chosen:
             raise ModelError("There is no series yet to predict for.")
+        settle(chosen)
         kept, steps = zip(*(one.ahead(at) for one in chosen), strict=True)
         return self._service.model.predict_many(list(kept), list(steps))

@@ -20,7 +20,7 @@ from logcde.models import AbstractOnlineModel
 from logcde.models.model import dtype_of
 
 Kept: TypeAlias = tuple[np.ndarray, ...]
-Steps: TypeAlias = Float64[np.ndarray, "interval lie"]
+Steps: TypeAlias = Float64[np.ndarray, "_interval lie"]
 
 
 class AbstractServed(abc.ABC):
@@ -33,6 +33,10 @@ class AbstractServed(abc.ABC):
     @abc.abstractmethod
     def advance(self, kept: Kept, steps: Steps) -> Kept:
         """What is kept after more intervals."""
+
+    @abc.abstractmethod
+    def advance_many(self, kept: list[Kept], steps: list[Steps]) -> list[Kept]:
+        """The same for many series."""
 
     @abc.abstractmethod
     def predict(self, kept: Kept, steps: Steps) -> Float[np.ndarray, "output"]:
@@ -66,6 +70,13 @@ class CompiledModel(AbstractServed):
             tree = self._run.advance(self._arrays, tree, step)
         return tuple(np.asarray(leaf) for leaf in jax.tree.leaves(tree))
 
+    def advance_many(self, kept: list[Kept], steps: list[Steps]) -> list[Kept]:
+        """All series together."""
+        if len(kept) == 1:
+            return [self.advance(kept[0], steps[0])]
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(self._run.advance_many(*self._together(kept, steps)))]
+        return [tuple(np.array(leaf[number]) for leaf in leaves) for number in range(len(kept))]
+
     def predict(self, kept: Kept, steps: Steps) -> Float[np.ndarray, "output"]:
         """All intervals but the last, then the last."""
         if not len(steps):
@@ -74,7 +85,11 @@ class CompiledModel(AbstractServed):
         return np.asarray(self._run.ahead(self._arrays, tree, steps[-1].astype(self._dtype)))
 
     def predict_many(self, kept: list[Kept], steps: list[Steps]) -> Float[np.ndarray, "series output"]:
-        """All series together, padded to powers of two so that few shapes are compiled."""
+        """All series together."""
+        return np.asarray(self._run.predict_many(*self._together(kept, steps)))[: len(kept)]
+
+    def _together(self, kept: list[Kept], steps: list[Steps]) -> tuple[list[Array], PyTree, np.ndarray, np.ndarray]:
+        """What the compiled functions of many series take, padded to powers of two so that few shapes are compiled."""
         lengths = np.array([len(part) for part in steps])
         series, longest = _rounded(len(kept)), _rounded(int(lengths.max()))
         padded = np.zeros((series, longest, steps[0].shape[1]), self._dtype)
@@ -82,7 +97,7 @@ class CompiledModel(AbstractServed):
             row[: len(part)] = part
         stacked = [np.stack([*leaves, *[leaves[0]] * (series - len(kept))]) for leaves in zip(*kept, strict=True)]
         lengths = np.concatenate([lengths, np.zeros(series - len(kept), np.int64)])
-        return np.asarray(self._run.many(self._arrays, self._tree(tuple(stacked)), padded, lengths))[: len(kept)]
+        return self._arrays, self._tree(tuple(stacked)), padded, lengths
 
     def _tree(self, kept: Kept) -> PyTree:
         return jax.tree.unflatten(self._treedef, kept)
@@ -95,7 +110,8 @@ class _Functions(NamedTuple):
     advance: Callable[..., Any]
     predict: Callable[..., Any]
     ahead: Callable[..., Any]
-    many: Callable[..., Any]
+    advance_many: Callable[..., Any]
+    predict_many: Callable[..., Any]
 
 
 @functools.lru_cache(maxsize=64)
@@ -106,7 +122,7 @@ def _compiled(structure: Hashable, others: tuple[Any, ...]) -> _Functions:
         rest = iter(arrays)
         return jax.tree.unflatten(cast(Any, structure), [next(rest) if leaf is None else leaf for leaf in others])
 
-    def extended(arrays: list[Array], kept: PyTree, steps: Array, length: Array) -> Array:
+    def extended(arrays: list[Array], kept: PyTree, steps: Array, length: Array) -> PyTree:
         model = whole(arrays)
 
         def over(kept: PyTree, numbered: tuple[Array, Array]) -> tuple[PyTree, None]:
@@ -114,15 +130,17 @@ def _compiled(structure: Hashable, others: tuple[Any, ...]) -> _Functions:
             moved = model.advance(kept, step)
             return jax.tree.map(lambda new, old: jnp.where(number < length, new, old), moved, kept), None
 
-        kept, _ = jax.lax.scan(over, kept, (steps, jnp.arange(len(steps))))
-        return model.predict(kept)
+        return jax.lax.scan(over, kept, (steps, jnp.arange(len(steps))))[0]
 
     return _Functions(
         start=jax.jit(lambda arrays, opening, static: whole(arrays).start(opening, static)),
         advance=jax.jit(lambda arrays, kept, step: whole(arrays).advance(kept, step)),
         predict=jax.jit(lambda arrays, kept: whole(arrays).predict(kept)),
         ahead=jax.jit(lambda arrays, kept, step: whole(arrays).predict(whole(arrays).advance(kept, step))),
-        many=jax.jit(jax.vmap(extended, in_axes=(None, 0, 0, 0))),
+        advance_many=jax.jit(jax.vmap(extended, in_axes=(None, 0, 0, 0))),
+        predict_many=jax.jit(
+            jax.vmap(lambda arrays, *series: whole(arrays).predict(extended(arrays, *series)), in_axes=(None, 0, 0, 0))
+        ),
     )
 
 
