@@ -1,5 +1,6 @@
-"""Where the path is: extremes against a loop, units of training series, and one interval at a time."""
+"""Where the path is: the history of values against a loop, units of training series, and one interval at a time."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,21 +15,38 @@ def walk(series=6, intervals=5, seed=0):
     return np.random.default_rng(seed).normal(size=(series, intervals, BASIS.dimension))
 
 
-def test_extremes_are_those_of_the_values_at_ends_of_intervals():
+@pytest.mark.parametrize("counted", [True, False])
+def test_history_is_that_of_the_values_at_ends_of_intervals_from_when_they_are_observed(counted):
     steps = walk()[0]
-    states = np.asarray(Position(BASIS, 0, extremes=True).unroll(jnp.zeros(0), jnp.asarray(steps), jnp.asarray(4)))
+    steps[:2, [0, 2]] = 0  # a is observed from the third interval on
+    if counted:
+        steps[:3, 1] = 0  # b is observed from the second interval on, and is worth 0 until the fourth
+        steps[0, 3] = 0
+    else:
+        steps[:1, 1] = 0
+        steps[:, [2, 3]] = 0  # no counts: values are seen when they move
+    states = np.asarray(Position(BASIS, 0, history=True).unroll(jnp.zeros(0), jnp.asarray(steps), jnp.asarray(4)))
     places = steps[:, :5].cumsum(axis=0)
     places[4] = places[3]  # nothing moves from interval number `length` on
     for interval in range(5):
-        values = places[: interval + 1, :2]
-        expected = np.concatenate([places[interval], values.max(axis=0), values.min(axis=0)])
+        a, b = places[2 : interval + 1, 0], places[1 : interval + 1, 1]
+        told = [[one.max(), one.min(), one[0]] if len(one) else [0.0] * 3 for one in (a, b)]
+        expected = np.concatenate([places[interval], np.transpose(told).ravel()])
         np.testing.assert_allclose(np.sinh(states[interval]), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("extremes", [False, True])
-def test_one_interval_at_a_time(extremes):
-    steps = jnp.asarray(walk())
-    position = Position(BASIS, 2, extremes).fitted_to(lambda: steps)
+def test_gradients_are_finite_before_a_value_is_observed():
+    steps = walk()[0]
+    steps[:3, [0, 2]] = 0
+    position = Position(BASIS, 0, history=True)
+    slope = jax.grad(lambda steps: position.unroll(jnp.zeros(0), steps, jnp.asarray(5)).sum())(jnp.asarray(steps))
+    assert np.isfinite(slope).all()
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_one_interval_at_a_time(history):
+    steps = jnp.asarray(walk()).at[:, :2, jnp.array([0, 2])].set(0)
+    position = Position(BASIS, 2, history).fitted_to(lambda: steps)
     states = position.unroll(jnp.ones(2), steps[0], jnp.asarray(5))
     carry = position.start(jnp.ones(2))
     assert position.state(carry).shape == (position.features,)
@@ -40,7 +58,7 @@ def test_one_interval_at_a_time(extremes):
 def test_places_are_in_units_of_where_training_series_end():
     steps = walk(series=50)
     steps[:, :, 4] = 0.25  # time: all series end at the same place
-    position = Position(BASIS, 0, extremes=True).fitted_to(lambda: jnp.asarray(steps))
+    position = Position(BASIS, 0, history=True).fitted_to(lambda: jnp.asarray(steps))
     ends = np.stack([position.unroll(jnp.zeros(0), jnp.asarray(one), jnp.asarray(5))[-1] for one in steps])
     np.testing.assert_allclose(ends.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(np.delete(ends, 4, axis=1).std(axis=0), 1, atol=1e-9)

@@ -28,8 +28,8 @@ def test_laws():
     assert len(check_model(a_sum())) == 10
 
 
-def test_laws_with_extremes():
-    model = lc.Additive(BASIS, 2, extremes=True, readout=lc.Terminal((3,)), key=KEYS[0])
+def test_laws_with_a_history():
+    model = lc.Additive(BASIS, 2, history=True, readout=lc.Terminal((3,)), key=KEYS[0])
     model = eqx.tree_at(lambda tree: tree.readout.layers[-1].weight, model, replace_fn=lambda leaf: leaf + 0.3)
     assert len(check_model(model)) == 10
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -89,3 +90,12 @@ class Coordinates:
     def term_support(self) -> Int64[np.ndarray, "support"]:
         """The coordinates that some term reaches."""
         return np.flatnonzero(self.term_coordinates.any(axis=0))
+
+
+def values_of(letters: Sequence[str]) -> tuple[int, ...]:
+    """Which letters are values of channels: neither counts nor time.
+
+    >>> values_of(("a", "b", "#a", "#b", "time"))
+    (0, 1)
+    """
+    return tuple(place for place, name in enumerate(letters) if not name.startswith("#") and name != TIME)

@@ -14,6 +14,7 @@ from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.embedding import Opening
+from logcde.embedding.coordinates import values_of
 from logcde.errors import ModelError
 
 
@@ -137,4 +138,4 @@ def channels_of(basis: Basis) -> int:
     >>> channels_of(Basis(("a", "b", "#a", "#b", "time"), 2))
     2
     """
-    return sum(not letter.startswith("#") and letter != "time" for letter in basis.letters)
+    return len(values_of(basis.letters))

@@ -63,16 +63,16 @@ def Additive(  # noqa: N802
     *,
     readout: AbstractReading = Terminal(),
     scaling: AbstractScaling = UnitTotals(),
-    extremes: bool = False,
+    history: bool = False,
     static: int = 0,
     dtype: DTypeLike = jnp.float32,
     key: PRNGKeyArray,
 ) -> CDE:
     """What can be told from where the path is: last values, counts and time, each by itself, and static features.
 
-    With `extremes`, also from the greatest and the least value that each channel had at the end of an interval. An
-    additive model for its own sake, or in a `Sum` with a CDE that learns what it leaves over. A readout with `widths`
-    makes it an MLP of the same numbers. It begins at zero.
+    With `history`, also from the greatest, the least and the first value that each channel had at the end of an
+    interval. An additive model for its own sake, or in a `Sum` with a CDE that learns what it leaves over. A readout
+    with `widths` makes it an MLP of the same numbers; without, it begins at zero.
 
     >>> basis = Basis(("pulse", "#pulse", "time"), 1)
     >>> model = Additive(basis, outputs=2, static=1, key=jax.random.key(0))
@@ -80,10 +80,11 @@ def Additive(  # noqa: N802
     (2, 4)
     """
     for_initial, for_readout = jax.random.split(key)
-    dynamics = Position(basis, static, extremes)
+    dynamics = Position(basis, static, history)
     initial = Initial(Learnt(), channels_of(basis), static, static, dtype=dtype, key=for_initial)
     reading = Readout(readout, dynamics.features, outputs, dtype=dtype, key=for_readout)
-    last = reading.layers[-1]
+    if not readout.widths:
+        reading = eqx.tree_at(lambda tree: tree.layers[-1].weight, reading, replace_fn=jnp.zeros_like)
     return CDE(
         basis=basis,
         scaling=scaling,
@@ -91,5 +92,5 @@ def Additive(  # noqa: N802
             lambda tree: (tree.weight, tree.bias), initial, (jnp.eye(static, dtype=dtype), jnp.zeros(static, dtype))
         ),
         dynamics=dynamics,
-        readout=eqx.tree_at(lambda tree: tree.layers[-1].weight, reading, jnp.zeros_like(last.weight)),
+        readout=reading,
     )

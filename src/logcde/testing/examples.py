@@ -5,6 +5,7 @@ import numpy as np
 
 from logcde.algebra import Basis
 from logcde.embedding import Coordinates, Opening
+from logcde.embedding.coordinates import values_of
 from logcde.errors import ModelError
 from logcde.models import AbstractModel, AbstractOnlineModel, Inputs
 from logcde.models.initial import channels_of
@@ -50,7 +51,7 @@ def coordinates_of(basis: Basis) -> Coordinates | None:
     >>> coordinates_of(Basis(("a", "#a", "time"), 2)).counts
     True
     """
-    names = tuple(letter for letter in basis.letters if not letter.startswith("#") and letter != "time")
+    names = tuple(basis.letters[place] for place in values_of(basis.letters))
     counts = any(letter.startswith("#") for letter in basis.letters)
     if not names:
         return None
