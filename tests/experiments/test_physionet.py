@@ -12,7 +12,8 @@ from logcde.datasets import split
 from logcde.errors import DatasetError, ExperimentError
 from logcde.experiments import physionet
 from logcde.experiments.physionet import PhysioNet2012, PhysioNetCell
-from logcde.experiments.physionet_models import Boosting, Fitted, Given, HeldModel, Neural, PathModel, summaries
+from logcde.experiments.physionet_boosting import Boosting, summaries
+from logcde.experiments.physionet_models import Fitted, Given, HeldModel, Neural, PathModel
 from logcde.experiments.reproduce import reproduce, settings_of
 
 VARIABLES = ("HR", "Lactate", "Temp")

@@ -7,7 +7,7 @@ asynchronous by themselves, and what is measured, and how often, is informative.
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,10 +18,12 @@ from logcde.errors import DatasetError
 from logcde.experiments import physionet_report
 from logcde.experiments.abstract import AbstractCell, AbstractExperiment, Record, Tell
 from logcde.experiments.claims import Conclusion
+from logcde.experiments.physionet_boosting import Boosting
 from logcde.experiments.physionet_live import Explained, Hours, Replay, explain, hour_by_hour, replay
-from logcde.experiments.physionet_models import Fitted, Given, Learner, Neural, PathModel
+from logcde.experiments.physionet_models import Fitted, Given, Neural, PathModel
 from logcde.train.calibration import temperature_of
 
+Learner: TypeAlias = Neural | Boosting
 TRAIN, VALIDATION = 0.8, 0.1
 REPLAYED = 1000
 

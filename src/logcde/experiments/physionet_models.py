@@ -6,7 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import equinox as eqx
 import jax
@@ -38,8 +38,7 @@ from logcde.models import (
     UnitTotals,
     predict_all,
 )
-from logcde.streams import Levels, Partition, Scales, Streams
-from logcde.streams.ragged import owners
+from logcde.streams import Levels, Partition, Scales
 from logcde.train import Checkpoints, Epochs, fit, losses
 
 CLASSES = 2
@@ -97,15 +96,15 @@ class PathModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """On the faithful embedding: the sum of up to three parts, trained as one.
 
     An `additive` model of where the path is (last values, counts, levels), a `perceptron` of so many units that reads
-    the same, both with `extremes` of values if asked for, and a CDE. In training readouts leave out a share of what
+    the same, both with the `history` of values if asked for, and a CDE. In training readouts leave out a share of what
     they are given (`dropout`). `each`: asked after every interval in training, not only at the end of a stay.
     """
 
     cde: Literal["none", "slice", "log-ncde"] = "slice"
     additive: bool = True
-    perceptron: int = 0
-    extremes: bool = True
-    dropout: float = 0.3
+    perceptron: int = 128
+    history: bool = True
+    dropout: float = 0.5
     hours: float = 4.0
     depth: int = 1
     counts: bool = True
@@ -156,7 +155,7 @@ class PathModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         return Sum(parts)
 
     def _places(self, basis: Basis, static: int, readout: Terminal | EachInterval, key: PRNGKeyArray) -> CDE:
-        return Additive(basis, CLASSES, readout=readout, extremes=self.extremes, static=static, key=key)
+        return Additive(basis, CLASSES, readout=readout, history=self.history, static=static, key=key)
 
     def penalties(self) -> Iterator[tuple[float, Callable[[Sum], Any]]]:
         """What is kept small, and how strongly."""
@@ -214,7 +213,8 @@ class Fitted:
 class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="neural"):
     """An ensemble: each of the `models` from so many seeds (`members`), trained by themselves, their log odds averaged.
 
-    Adam with a rate that falls along a cosine; of each the state with the smallest loss on validation stays is kept.
+    Adam with a rate that falls to zero along a cosine, so that the last state is kept. With a `patience` it is the one
+    with the smallest loss on validation stays, and training ends after so many epochs without a smaller one.
     """
 
     models: tuple[Model, ...]
@@ -222,17 +222,19 @@ class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     epochs: int = 12
     rate: float = 2e-3
     batch: int = 128
-    patience: int = 4
+    patience: int = 0
 
     def fit(self, given: Given, seed: int, tell: Tell, scratch: Path) -> Fitted:
         """Train all members; those that were trained before an interruption are found in `scratch`."""
-        began = time.monotonic()
+        seconds = 0.0
         labels, split = given.stays.died.astype(np.int32), given.split
         found: list[AbstractModel] = []
         odds: list[tuple[np.ndarray, np.ndarray]] = []
         count = self.members * len(self.models)
         for kind, model in enumerate(self.models):
+            began = time.monotonic()
             inputs, basis, source = model.inputs(given)
+            seconds += time.monotonic() - began
             shape = (inputs.steps.shape[1],) if model.each else ()
             targets = np.broadcast_to(labels.reshape(-1, *[1] * len(shape)), (len(labels), *shape))
             optimiser = optimiser_of(model, self.rate, self.epochs * -(-len(split.train) // self.batch))
@@ -243,70 +245,25 @@ class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                     inputs[split.train],
                     targets[split.train],
                     loss=losses.cross_entropy,
-                    validation=(inputs[split.validation], targets[split.validation]),
+                    validation=(inputs[split.validation], targets[split.validation]) if self.patience else None,
                     optimiser=optimiser,
                     batch=self.batch,
                     buckets=model.buckets,
                     duration=Epochs(self.epochs),
-                    patience=self.patience,
+                    patience=self.patience or None,
                     checkpoints=Checkpoints(scratch / f"{kind}-{member}"),
                     callbacks=(Telling(_part(tell, len(found), count)),),
                     progress=False,
                     key=for_training,
                 )
                 trained = result.model
+                seconds += result.summary.seconds  # also of what was done before an interruption
                 odds.append((log_odds(trained, inputs, split.validation), log_odds(trained, inputs, split.test)))
                 found.append(dataclasses.replace(trained, source=source))
             del inputs  # may be large
         validation, test = (np.stack(part) for part in zip(*odds, strict=True))
         parameters = sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(found, eqx.is_inexact_array)))
-        return Fitted(validation, test, time.monotonic() - began, parameters, tuple(found))
-
-
-class Boosting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="boosting"):
-    """Gradient boosted trees of scikit-learn on counts, means, extremes, first and last values, and static features.
-
-    Of so many `rounds`, those up to the smallest loss on validation stays are kept.
-    """
-
-    rate: float = 0.05
-    rounds: int = 300
-    leaves: int = 15
-    least: int = 40
-    ridge: float = 1.0
-    members: int = 1
-
-    def fit(self, given: Given, seed: int, tell: Tell, scratch: Path) -> Fitted:
-        """Train the trees."""
-        from sklearn.ensemble import HistGradientBoostingClassifier
-        from sklearn.metrics import log_loss
-
-        began = time.monotonic()
-        features = np.concatenate([summaries(given.stays.streams), given.stays.static], axis=1)
-        died, split = given.stays.died, given.split
-        odds = []
-        for member in range(self.members):
-            trees = HistGradientBoostingClassifier(
-                learning_rate=self.rate,
-                max_iter=self.rounds,
-                max_leaf_nodes=self.leaves,
-                min_samples_leaf=self.least,
-                l2_regularization=self.ridge,
-                max_features=1.0 if self.members == 1 else 0.5,
-                early_stopping=cast(Any, False),  # what its annotation says is not all it takes
-                random_state=1000 * seed + member,
-            ).fit(features[split.train], died[split.train])
-            after = [one.ravel() for one in trees.staged_decision_function(features[split.validation])]
-            loss = [log_loss(died[split.validation], 1 / (1 + np.exp(-one))) for one in after]
-            best = int(np.argmin(loss))
-            tested = next(itertools.islice(trees.staged_decision_function(features[split.test]), best, None))
-            odds.append((after[best], tested.ravel()))
-            tell((member + 1) / self.members)
-        validation, test = (np.stack(part) for part in zip(*odds, strict=True))
-        return Fitted(validation, test, time.monotonic() - began, 0)
-
-
-Learner: TypeAlias = Neural | Boosting
+        return Fitted(validation, test, seconds, parameters, tuple(found))
 
 
 @functools.cache
@@ -330,34 +287,6 @@ def odds_of(logits: Float[np.ndarray, "series *interval output"]) -> Float[np.nd
     """Log odds of the second class, after the last interval if there is a prediction for each."""
     last = logits[:, -1] if logits.ndim == 3 else logits
     return np.asarray(last[:, 1] - last[:, 0], np.float64)
-
-
-def summaries(streams: Streams) -> Float[np.ndarray, "series feature"]:
-    """Of each channel how often it was observed, and the mean, the least, the greatest, the first and the last value.
-
-    They are NaN for a channel that was never observed.
-
-    >>> streams = Streams.from_arrays([[0.0, 1.0, 2.0]], [[[5.0, np.nan], [7.0, np.nan], [3.0, np.nan]]])
-    >>> summaries(streams).reshape(6, 2)[:, 0].tolist()
-    [3.0, 5.0, 3.0, 7.0, 5.0, 3.0]
-    """
-    series, channels = len(streams), len(streams.schema.channels)
-    place = owners(streams.offsets)[owners(streams.obs_offsets)] * channels + streams.channel
-    order = np.argsort(place, kind="stable")
-    value = streams.value[order].astype(np.float64)
-    found, begins, counts = np.unique(place[order], return_index=True, return_counts=True)
-    table = np.full((6, series * channels), np.nan)
-    table[0] = 0.0
-    if len(found):
-        table[:, found] = [
-            counts,
-            np.add.reduceat(value, begins) / counts,
-            np.minimum.reduceat(value, begins),
-            np.maximum.reduceat(value, begins),
-            value[begins],
-            value[begins + counts - 1],
-        ]
-    return table.reshape(6, series, channels).swapaxes(0, 1).reshape(series, -1)
 
 
 def _part(tell: Tell, number: int, count: int) -> Tell:
