@@ -13,6 +13,7 @@ from logcde.experiments.tables import Spread, markdown
 
 if TYPE_CHECKING:
     from logcde.experiments.physionet import Live, PhysioNetCell, PhysioNetConfig, Tested
+    from logcde.experiments.physionet_live import Replay
 
 PUBLISHED = {
     "GRU-D": (0.819, 0.461),
@@ -34,7 +35,8 @@ MARKED = (6, 12, 24, 48)
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """A variant over splits; `member` is the mean of its members, each by itself, and `better` counts splits.
 
-    `better` are those where the areas are larger than those of gradient boosting on the same split, of `beside`.
+    `better` are those where the areas are larger than those of gradient boosting on the same split, of `beside`, and
+    `gain` is by how much.
     """
 
     model: str
@@ -55,6 +57,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     beside: int
     better_auroc: int
     better_auprc: int
+    gain_auroc: Spread | None
+    gain_auprc: Spread | None
 
 
 def conclude(config: "PhysioNetConfig", outcomes: Mapping["PhysioNetCell", "Tested"], folder: Path) -> Conclusion:
@@ -103,6 +107,8 @@ def row_of(name: str, kind: str, found: Mapping[int, "Tested"], rival: Mapping[i
         beside=len(both),
         better_auroc=sum(one.auroc > other.auroc for one, other in both),
         better_auprc=sum(one.auprc > other.auprc for one, other in both),
+        gain_auroc=Spread.of(one.auroc - other.auroc for one, other in both) if both else None,
+        gain_auprc=Spread.of(one.auprc - other.auprc for one, other in both) if both else None,
     )
 
 
@@ -113,11 +119,13 @@ def judge(rows: Mapping[str, Row]) -> tuple[Claim, ...]:
         return ()
     claims = []
     if rival is not None:
-        for area, mine, other, better in (
-            ("AUROC", ours.auroc, rival.auroc, ours.better_auroc),
-            ("AUPRC", ours.auprc, rival.auprc, ours.better_auprc),
+        for area, mine, other, better, gain in (
+            ("AUROC", ours.auroc, rival.auroc, ours.better_auroc, ours.gain_auroc),
+            ("AUPRC", ours.auprc, rival.auprc, ours.better_auprc, ours.gain_auprc),
         ):
             evidence = f"{_percent(mine)} against {_percent(other)}, better on {better} of {ours.beside} splits"
+            if gain is not None:
+                evidence += f", by {gain.mean / PERCENT:+.1f} ± {gain.std / PERCENT:.1f} on the same split"
             claims.append(
                 Claim(f"{area} is above gradient boosting on the same splits", mine.mean > other.mean, evidence)
             )
@@ -157,17 +165,18 @@ def _text(config: "PhysioNetConfig", rows: Sequence[Row], lives: Mapping[str, "L
 
 
 def _table(config: "PhysioNetConfig", rows: Sequence[Row]) -> str:
-    head = ["model", "", "AUROC", "AUPRC", "better than boosting", "one member", "validation", "training, s", "splits"]
+    head = ["model", "AUROC", "AUPRC", "better than boosting", "one member", "validation", "training, s", "splits"]
     lines = []
     for row in rows:
         better = f"{row.better_auroc} / {row.better_auprc} of {row.beside}" if row.beside and row.model != RIVAL else ""
         alone = f"{_percent(row.member_auroc)} / {_percent(row.member_auprc)}" if row.members > 1 else ""
         valid = f"{row.validation_auroc.mean / PERCENT:.1f} / {row.validation_auprc.mean / PERCENT:.1f}"
         lines.append(
-            [row.model, config.variants[row.model].note, _percent(row.auroc), _percent(row.auprc), better, alone, valid,
-             f"{row.train_seconds:,.0f}", str(len(row.splits))]
+            [row.model, _percent(row.auroc), _percent(row.auprc), better, alone, valid, f"{row.train_seconds:,.0f}",
+             str(len(row.splits))]
         )  # fmt: skip
-    return markdown(head, lines)
+    notes = [f"- {row.model}: {config.variants[row.model].note}" for row in rows if config.variants[row.model].note]
+    return "\n\n".join([markdown(head, lines), "\n".join(notes)])
 
 
 def _live_text(name: str, live: "Live") -> str:
@@ -180,8 +189,8 @@ def _live_text(name: str, live: "Live") -> str:
         one = live.replay
         parts.append(
             f"{one.stays:,} stays replayed event by event: {one.events:,} events with {one.observations:,} "
-            f"observations in {one.event_seconds:.1f} s, {one.events / one.event_seconds:,.0f} events a second; after "
-            f"every hour a prediction for every stay, {one.predictions:,} in {one.prediction_seconds:.1f} s. Log odds "
+            f"observations in {one.event_seconds:.1f} s; after every hour a prediction for every stay, "
+            f"{one.predictions:,} in {one.prediction_seconds:.1f} s; {_rate(one):,} events a second in all. Log odds "
             f"differ from those offline by {one.difference:.1g} at most."
         )
     if live.explained is not None:
@@ -202,6 +211,11 @@ def _live_text(name: str, live: "Live") -> str:
     return "\n\n".join(parts)
 
 
+def _rate(replay: "Replay") -> int:
+    """Events a second, with a prediction for every stay after every hour."""
+    return round(replay.events / (replay.event_seconds + replay.prediction_seconds))
+
+
 def _percent(spread: Spread) -> str:
     return f"{spread.mean / PERCENT:.1f} ± {spread.std / PERCENT:.1f}"
 
@@ -210,8 +224,7 @@ def _without_stay(live: "Live") -> dict:
     """Numbers for programs; the observations of the stay and all probabilities are in the cells."""
     found = {"hours": msgspec.to_builtins(live.hours)}
     if live.replay is not None:
-        rate = {"events_per_second": round(live.replay.events / live.replay.event_seconds)}
-        found["replay"] = msgspec.to_builtins(live.replay) | rate
+        found["replay"] = msgspec.to_builtins(live.replay) | {"events_per_second": _rate(live.replay)}
     return found
 
 
