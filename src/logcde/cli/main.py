@@ -45,7 +45,8 @@ class Reproduce:
     quick: bool = False
     """A first look in minutes: one seed, fewer epochs, few variants. The same as --preset quick."""
     preset: str | None = None
-    """Another configuration of the package: quick, or for uea also published, close to the published runs."""
+    """Another configuration of the package: quick, or for uea also paper, the whole grid, and published, linear CDEs close
+    to the published runs."""
     fresh: bool = False
     """Run everything again, also what is finished."""
     workers: int | None = None

@@ -23,7 +23,7 @@ from logcde.experiments.claims import Conclusion
 from logcde.experiments.classifying import Classified, Schedule, classify
 from logcde.experiments.uea import loaded
 from logcde.experiments.uea_models import Given, UeaModel
-from logcde.experiments.uea_settings import PathSettings, SplineSettings, path_model_of, spline_of
+from logcde.experiments.uea_settings import PathSettings, SplineSettings, packaged, path_model_of, spline_of
 from logcde.streams import Streams
 
 DATASET = "EigenWorms"
@@ -37,8 +37,8 @@ class LogOdeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """
 
     seeds: tuple[int, ...]
-    path: PathSettings
-    ncde: SplineSettings
+    path: PathSettings = msgspec.field(default_factory=lambda: packaged()[DATASET].path)
+    ncde: SplineSettings = msgspec.field(default_factory=lambda: packaged()[DATASET].ncde)
     batches: tuple[int, ...] = (1,)
     length: int = FACTS[DATASET].length
     steps: int = 1000

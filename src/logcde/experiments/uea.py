@@ -15,7 +15,8 @@ from logcde.experiments.abstract import AbstractCell, AbstractExperiment, Record
 from logcde.experiments.claims import Conclusion
 from logcde.experiments.classifying import Classified, Schedule, classify
 from logcde.experiments.uea_models import Given, UeaModel
-from logcde.experiments.uea_settings import Reading, Settings, model_of
+from logcde.experiments.uea_rows import MODELS
+from logcde.experiments.uea_settings import Reading, Settings, model_of, packaged
 from logcde.streams import EachChannel, WholePoints, drop
 
 Dropping: TypeAlias = Literal["points", "channels"]
@@ -40,18 +41,24 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class UeaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Parts of the grid, the first of which are run first, and the settings for each data set."""
+    """Parts of the grid, the first of which are run first, and the settings for each of their data sets.
+
+    Those that are not given are the ones that come with the package.
+    """
 
     seeds: tuple[int, ...]
     grid: tuple[Part, ...]
-    settings: dict[str, Settings]
+    settings: dict[str, Settings] = {}
     reading: Reading = Reading()
 
     def __post_init__(self) -> None:
+        known = packaged() | self.settings
+        used = {dataset: known[dataset] for part in self.grid for dataset in part.datasets if dataset in known}
+        msgspec.structs.force_setattr(self, "settings", used)
         for part in self.grid:
-            unknown = set(part.models) - set(uea_report.MODELS)
+            unknown = set(part.models) - set(MODELS)
             if unknown:
-                raise ValueError(f"models are some of {', '.join(uea_report.MODELS)}, not {', '.join(sorted(unknown))}")
+                raise ValueError(f"models are some of {', '.join(MODELS)}, not {', '.join(sorted(unknown))}")
             without = set(part.datasets) - set(self.settings)
             if without:
                 raise ValueError(f"there are no settings for {', '.join(sorted(without))}")

@@ -1,10 +1,15 @@
 """Hyper-parameters of the UEA experiments, in the form of the paper's tables, and the models that they mean."""
 
-from typing import Any, Literal
+import importlib.resources
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from logcde.experiments.uea_models import LinearPath, NeuralPath, Spline, StateSpace, UeaModel
+
+Decoded = TypeVar("Decoded")
+Printed: TypeAlias = dict[str, dict[str, dict[str, tuple[float, float]]]]
 
 BLOCK = 4
 PATH_MODELS = ("d_slice", "d_slice_euler", "bd_slice", "lncde", "log_ncde")
@@ -63,6 +68,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     mamba: StateSpaceSettings
 
 
+@lru_cache(maxsize=1)
+def packaged() -> dict[str, Settings]:
+    """The settings that come with the package, for each data set."""
+    return _preset("settings-uea.toml", dict[str, Settings])
+
+
+@lru_cache(maxsize=1)
+def printed() -> Printed:
+    """The paper's accuracies in percent and their standard deviations, by share, model and data set."""
+    return _preset("printed-uea.toml", Printed)
+
+
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What linear CDEs do that the paper does not say, or that published runs did otherwise."""
 
@@ -106,3 +123,8 @@ def spline_of(ncde: SplineSettings) -> Spline:
 
 def _without_rate(settings: SplineSettings | StateSpaceSettings) -> dict[str, Any]:
     return {field: getattr(settings, field) for field in settings.__struct_fields__ if field != "rate"}
+
+
+def _preset(name: str, kind: type[Decoded]) -> Decoded:
+    text = importlib.resources.files("logcde.experiments").joinpath("presets", name).read_text("utf-8")
+    return msgspec.toml.decode(text, type=kind)

@@ -142,9 +142,17 @@ def against(
 
 
 def dropping(
-    axes: "Axes", drops: Sequence[float], accuracies: Sequence[tuple[float, float]], label: str, number: int = 0
+    axes: "Axes",
+    drops: Sequence[float],
+    accuracies: Sequence[tuple[float, float]],
+    label: str,
+    number: int = 0,
+    *,
+    open_marks: bool = False,
 ) -> "Axes":
     """Draw means and standard deviations over the share of observations that was dropped.
+
+    Lines of one kind have numbers; those of another have open marks and dashes.
 
     >>> from logcde.plot import figure_of
     >>> axes = dropping(figure_of(4, 3).subplots(), [0.0, 0.5], [(0.9, 0.01), (0.8, 0.02)], "model")
@@ -153,10 +161,10 @@ def dropping(
     """
     colour, mark = COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)]
     means, spreads = np.transpose(accuracies)
-    dashes = (4, 2) if number >= len(COLOURS) else (1, 0)  # more lines than colours
+    dashes, inside = ((4, 2), "white") if open_marks else ((1, 0), colour)
     axes.errorbar(
         [100 * drop for drop in drops], means, yerr=spreads, color=colour, marker=mark, ms=4, lw=1.3, capsize=2,
-        elinewidth=0.6, dashes=dashes, label=label,
+        elinewidth=0.6, dashes=dashes, mfc=inside, label=label,
     )  # fmt: skip
     axes.set_xlabel("dropped, %")
     return _plain(axes)
