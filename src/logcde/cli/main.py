@@ -45,7 +45,7 @@ class Reproduce:
     quick: bool = False
     """A first look in minutes: one seed, fewer epochs, few variants. The same as --preset quick."""
     preset: str | None = None
-    """Another configuration of the package: quick, or for uea also paper (all of it) and published (as others ran it)."""
+    """Another configuration of the package: quick, or for uea also paper (all of it) and published."""
     fresh: bool = False
     """Run everything again, also what is finished."""
     workers: int | None = None
