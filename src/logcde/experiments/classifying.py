@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from logcde.experiments.abstract import Tell
 from logcde.experiments.recipes import Telling, constant_adam, keys_of
@@ -27,8 +28,8 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class Classified(msgspec.Struct, frozen=True, kw_only=True):
     """Accuracies of the model that was best on validation series, and how it came about.
 
-    `capped` says that training ended because of the limit on steps. `history` has the step and the validation accuracy
-    of each look.
+    `constant` is the accuracy of always saying the most frequent class of the training series. `capped` says that
+    training ended because of the limit on steps. `history` has the step and the validation accuracy of each look.
     """
 
     accuracy: float
@@ -41,6 +42,7 @@ class Classified(msgspec.Struct, frozen=True, kw_only=True):
     parameters: int
     train_seconds: float
     history: list[tuple[int, float]]
+    constant: float | None = None
 
 
 def classify(given: Given, model: UeaModel, training: Schedule, seed: int, tell: Tell, scratch: Path) -> Classified:
@@ -81,5 +83,6 @@ def classify(given: Given, model: UeaModel, training: Schedule, seed: int, tell:
         capped=not summary.stopped_early,
         parameters=summary.parameters,
         train_seconds=summary.seconds,
+        constant=float(np.mean(test[1] == np.bincount(train[1]).argmax())),
         history=[(look.step, round(look.validation["accuracy"] or 0.0, 5)) for look in result.history],
     )

@@ -11,13 +11,14 @@ from logcde._files import write_whole
 from logcde.experiments.abstract import Record
 from logcde.experiments.claims import Claim, Conclusion, claims_markdown
 from logcde.experiments.tables import latex, markdown
-from logcde.experiments.uea_rows import MODELS, PERCENT, Average, Row, averages, judge, most_frequent, rows_of
+from logcde.experiments.uea_rows import MODELS, PERCENT, Average, Row, averages, constant_of, judge, rows_of
 
 if TYPE_CHECKING:
     from logcde.experiments.uea import UeaCell
 
 OF_ROWS = ("s5", "lru", "s6", "mamba")
 """The models that read rows, not a path."""
+CONSTANT = "the same class always"
 
 
 def conclude(cells: Sequence["UeaCell"], records: Mapping["UeaCell", Record], folder: Path) -> Conclusion:
@@ -56,7 +57,8 @@ def _text(
     parts = [
         "# Classification under dropped observations: results",
         "Test accuracy in percent, mean ± standard deviation over seeds. A number in brackets is the paper's. After an "
-        "asterisk (*) more than half of the runs were ended by a limit on steps, not by early stopping. "
+        "asterisk (*) more than half of the runs were ended by a limit on steps, not by early stopping. The last line "
+        "of a table is of always saying the class that most training series have. "
         f"Of {cells} runs of the grid, {missing or 'none'} {'was' if missing == 1 else 'were'} left out.",
     ]
     if claims:
@@ -153,8 +155,8 @@ def _cells(rows: Sequence[Row], datasets: Sequence[str], none: str = "not run") 
         if any((model, dataset) in found for dataset in datasets):
             mine = [found.get((model, dataset)) for dataset in datasets]
             lines.append([name, *(none if row is None else _cell(row) for row in mine)])
-    shares = [most_frequent(dataset) for dataset in datasets]
-    return [*lines, ["the most frequent class", *("" if share is None else f"{share:.1f}" for share in shares)]]
+    constants = [constant_of(rows, dataset) for dataset in datasets]
+    return [*lines, [CONSTANT, *("" if constant is None else f"{constant:.1f}" for constant in constants)]]
 
 
 def _cell(row: Row) -> str:
@@ -202,9 +204,9 @@ def _draw(rows: Sequence[Row], file: Path) -> None:
                     shift = models.index(model) - (len(models) - 1) / 2  # so that bars do not hide each other
                     drops = [row.drop + 0.6 * shift * PERCENT for row in line]
                     plot.dropping(axes, drops, points, MODELS[model], number, open_marks=bool(family))
-        share, (low, high) = most_frequent(dataset), axes.get_ylim()
-        if share is not None and low < share < high:
-            axes.axhline(share, color="0.6", lw=1.0, dashes=(1, 2), label="the most frequent class")
+        constant, (low, high) = constant_of(rows, dataset), axes.get_ylim()
+        if constant is not None and low < constant < high:
+            axes.axhline(constant, color="0.6", lw=1.0, dashes=(1, 2), label=CONSTANT)
         axes.set_title(dataset, fontsize=10)
     panels[0].set_ylabel("test accuracy, %")
     shown = {name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from logcde.datasets import FACTS
 from logcde.experiments.abstract import Record
 from logcde.experiments.claims import Claim
 from logcde.experiments.tables import Spread
@@ -51,7 +50,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One model on one data set at one share of dropped observations, over seeds; accuracies in percent.
 
     `samples` is by how many test samples the mean differs from the paper's, `errors` by how many standard errors if
-    nothing but the draw of test series differed. `capped` is in how many runs the limit on steps ended training.
+    nothing but the draw of test series differed. `constant` is that of always saying the most frequent class of the
+    training series. `capped` is in how many runs the limit on steps ended training.
     """
 
     dataset: str
@@ -66,6 +66,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     tests: int
     samples: float | None = None
     errors: float | None = None
+    constant: float | None = None
     steps: float
     most: int
     capped: int
@@ -90,6 +91,7 @@ def rows_of(cells: Sequence["UeaCell"], records: Mapping["UeaCell", Record]) -> 
         spread = Spread.of(outcome.accuracy / PERCENT for outcome in outcomes)
         paper = printed().get(str(drop), {}).get(model, {}).get(dataset) if dropping == "points" else None
         tests = outcomes[0].tests
+        constants = [outcome.constant / PERCENT for outcome in outcomes if outcome.constant is not None]
         rows.append(
             Row(
                 dataset=dataset,
@@ -104,6 +106,7 @@ def rows_of(cells: Sequence["UeaCell"], records: Mapping["UeaCell", Record]) -> 
                 tests=tests,
                 samples=None if paper is None else (spread.mean - paper[0]) * PERCENT * tests,
                 errors=None if paper is None else errors_of(spread.mean, len(mine), paper[0], PAPER_SEEDS, tests),
+                constant=float(np.mean(constants)) if len(constants) == len(outcomes) else None,
                 steps=float(np.mean([outcome.steps for outcome in outcomes])),
                 most=mine[0].training.most,
                 capped=sum(outcome.capped for outcome in outcomes),
@@ -127,17 +130,10 @@ def errors_of(mean: float, seeds: int, other: float, other_seeds: int, tests: in
     return (mean - other) * PERCENT / error if error else 0.0
 
 
-def most_frequent(dataset: str) -> float | None:
-    """The accuracy in percent of always saying the most frequent class, where its share is published.
-
-    >>> round(most_frequent("Heartbeat"), 1)
-    72.1
-    """
-    facts = FACTS.get(dataset)
-    if facts is None or len(facts.train) < facts.classes:
-        return None
-    counts = np.add(facts.train, facts.test)
-    return float(counts.max() / counts.sum() / PERCENT)
+def constant_of(rows: Sequence[Row], dataset: str) -> float | None:
+    """The constant answer's accuracy over as many seeds as any model has on the data set."""
+    known = [row for row in rows if row.dataset == dataset and row.constant is not None]
+    return max(known, key=lambda row: len(row.seeds)).constant if known else None
 
 
 class Average(msgspec.Struct, frozen=True, kw_only=True):
