@@ -283,7 +283,7 @@ def test_tables_have_the_papers_numbers_beside_ours_and_what_was_not_run(tmp_pat
 def row(model, drop, dataset, mean, **fields):
     paper = printed()[str(drop)].get(model, {}).get(dataset)
     return Row(
-        dataset=dataset, model=model, drop=drop, dropping="points", seeds=[1], mean=mean, std=0.0,
+        dataset=dataset, model=model, drop=drop, dropping="points", seeds=[1], accuracies=[mean], mean=mean, std=0.0,
         paper_mean=paper[0], paper_std=paper[1], tests=50, steps=1.0, most=1, capped=0, train_seconds=1.0,
         parameters=1, **fields,
     )  # fmt: skip
@@ -302,7 +302,9 @@ def test_claims_are_judged_over_the_sets_that_models_have_in_common():
     assert claims["Log-NCDE has the best mean accuracy with 0% dropped"].held
     best = claims["BD-SLiCE has the best mean accuracy with 95% dropped"]
     assert best.held
-    assert best.evidence.startswith("over Heartbeat, SelfRegulationSCP2: BD-SLiCE 62.0, LRU 61.5, Log-NCDE 61.0; the p")
+    assert best.evidence.startswith(
+        "over Heartbeat, SelfRegulationSCP2 (1 seed): BD-SLiCE 62.0, LRU 61.5, Log-NCDE 61.0;"
+    )
     assert not claims["BD-SLiCE has the best mean rank, or shares it, with 0% dropped"].held
     assert claims["BD-SLiCE has the best mean rank, or shares it, with 95% dropped"].held
     steady = claims["BD-SLiCE loses no more than 1.5 points of mean accuracy from nothing to 95% dropped"]
@@ -312,6 +314,18 @@ def test_claims_are_judged_over_the_sets_that_models_have_in_common():
     assert len(claims) == 6
     two_models = [one for one in rows if one.model != "lru"]
     assert not [claim for claim in judge(two_models, averages(two_models)) if "best" in claim.text]
+
+
+def test_averages_are_over_the_seeds_that_models_have_in_common():
+    three = row("bd_slice", 0.0, "Heartbeat", 72.0)
+    three = msgspec.structs.replace(three, seeds=[1, 2, 3], accuracies=[70.0, 80.0, 66.0])
+    two = msgspec.structs.replace(row("s5", 0.0, "Heartbeat", 74.0), seeds=[2, 1], accuracies=[76.0, 72.0])
+    (average,) = averages([three, two])
+    assert (average.models, average.accuracy, average.rank) == (["s5", "bd_slice"], [74.0, 75.0], [2.0, 1.0])
+    assert (average.seeds, average.where) == ([2], "Heartbeat (2 seeds)")
+    assert averages([three, msgspec.structs.replace(two, seeds=[8, 9])]) == []
+    both = [three, two, row("bd_slice", 0.0, "SelfRegulationSCP2", 50.0), row("s5", 0.0, "SelfRegulationSCP2", 50.0)]
+    assert averages(both)[0].where == "Heartbeat (2 seeds), SelfRegulationSCP2 (1 seed)"
 
 
 def test_what_is_not_there_is_left_out_and_said(tmp_path, monkeypatch):

@@ -66,7 +66,7 @@ def _text(
     if blocks:
         parts += [
             "## Averages",
-            "Over data sets of the paper that all models of a block were run on; lower ranks are better.",
+            "Over data sets of the paper and seeds that all models of a block were run with; lower ranks are better.",
             *map(_average_table, blocks),
         ]
     for drop in sorted({row.drop for row in dropped}):
@@ -133,7 +133,7 @@ def _text(
 
 
 def _average_table(average: Average) -> str:
-    head = f"{average.drop:.0%} dropped, over {', '.join(average.datasets)}:"
+    head = f"{average.drop:.0%} dropped, over {average.where}:"
     columns = (average.accuracy, average.paper_accuracy, average.rank, average.paper_rank)
     rows = [
         [MODELS[model], f"{accuracy:.1f}", f"{paper:.1f}", f"{rank:.2f}", f"{paper_rank:.2f}"]

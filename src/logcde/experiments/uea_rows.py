@@ -49,9 +49,10 @@ FEWEST = 3
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One model on one data set at one share of dropped observations, over seeds; accuracies in percent.
 
-    `samples` is by how many test samples the mean differs from the paper's, `errors` by how many standard errors if
-    nothing but the draw of test series differed. `constant` is that of always saying the most frequent class of the
-    training series. `capped` is in how many runs the limit on steps ended training.
+    `accuracies` has one for each of the `seeds`. `samples` is by how many test samples the mean differs from the
+    paper's, `errors` by how many standard errors if nothing but the draw of test series differed. `constant` is the
+    accuracy of always saying the most frequent class of the training series. `capped` is in how many runs the limit on
+    steps ended training.
     """
 
     dataset: str
@@ -59,6 +60,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     drop: float
     dropping: str
     seeds: list[int]
+    accuracies: list[float]
     mean: float
     std: float
     paper_mean: float | None = None
@@ -88,7 +90,8 @@ def rows_of(cells: Sequence["UeaCell"], records: Mapping["UeaCell", Record]) -> 
         dropping, dataset, drop, model = key
         mine = found[key]
         outcomes = [records[cell].outcome for cell in mine]
-        spread = Spread.of(outcome.accuracy / PERCENT for outcome in outcomes)
+        accuracies = [outcome.accuracy / PERCENT for outcome in outcomes]
+        spread = Spread.of(accuracies)
         paper = printed().get(str(drop), {}).get(model, {}).get(dataset) if dropping == "points" else None
         tests = outcomes[0].tests
         constants = [outcome.constant / PERCENT for outcome in outcomes if outcome.constant is not None]
@@ -99,6 +102,7 @@ def rows_of(cells: Sequence["UeaCell"], records: Mapping["UeaCell", Record]) -> 
                 drop=drop,
                 dropping=dropping,
                 seeds=[cell.seed for cell in mine],
+                accuracies=accuracies,
                 mean=spread.mean,
                 std=spread.std,
                 paper_mean=None if paper is None else paper[0],
@@ -137,21 +141,35 @@ def constant_of(rows: Sequence[Row], dataset: str) -> float | None:
 
 
 class Average(msgspec.Struct, frozen=True, kw_only=True):
-    """Several models on the same data sets at one share: mean accuracy and mean rank of each, and of the paper's."""
+    """Several models on the same data sets at one share: mean accuracy and mean rank of each, and of the paper's.
+
+    Ours are over the seeds that all of the models were run with on a data set; `seeds` is how many these are.
+    """
 
     drop: float
     datasets: list[str]
+    seeds: list[int]
     models: list[str]
     accuracy: list[float]
     rank: list[float]
     paper_accuracy: list[float]
     paper_rank: list[float]
 
+    @property
+    def where(self) -> str:
+        """The data sets, and how many seeds there are of each."""
+        if len(set(self.seeds)) == 1:
+            return f"{', '.join(self.datasets)} ({_seeds(self.seeds[0])})"
+        return ", ".join(
+            f"{dataset} ({_seeds(count)})" for dataset, count in zip(self.datasets, self.seeds, strict=True)
+        )
+
 
 def averages(rows: Sequence[Row]) -> list[Average]:
     """For every share, over each group of the paper's data sets that two of its models or more have in common.
 
     Ranks are taken on accuracies that are not rounded, and models with the same accuracy share the mean of their ranks.
+    Models that have no seed in common on one of the data sets are not compared.
     """
     found = []
     for drop in sorted({row.drop for row in rows}):
@@ -162,19 +180,34 @@ def averages(rows: Sequence[Row]) -> list[Average]:
         for group in sorted(set(by_model.values()), key=lambda group: (-len(group), sorted(group))):
             models = [model for model in MODELS if group <= by_model.get(model, frozenset())]
             datasets = [dataset for dataset in PAPER_SETS if dataset in group]
-            if len(models) > 1:
-                found.append(_average(drop, models, datasets, here))
+            common = [_common([here[model, dataset] for model in models]) for dataset in datasets]
+            if len(models) > 1 and all(common):
+                found.append(_average(drop, models, datasets, common, here))
     return found
 
 
-def _average(drop: float, models: list[str], datasets: list[str], here: Mapping[tuple[str, str], Row]) -> Average:
+def _common(rows: Sequence[Row]) -> set[int]:
+    return set.intersection(*(set(row.seeds) for row in rows))
+
+
+def _mean(row: Row, seeds: set[int]) -> float:
+    return float(np.mean([accuracy for seed, accuracy in zip(row.seeds, row.accuracies, strict=True) if seed in seeds]))
+
+
+def _average(
+    drop: float,
+    models: list[str],
+    datasets: list[str],
+    common: Sequence[set[int]],
+    here: Mapping[tuple[str, str], Row],
+) -> Average:
     table = [[here[model, dataset] for dataset in datasets] for model in models]
-    ours, paper = (
-        np.array([[getattr(row, field) for row in line] for line in table]) for field in ("mean", "paper_mean")
-    )
+    ours = np.array([[_mean(row, seeds) for row, seeds in zip(line, common, strict=True)] for line in table])
+    paper = np.array([[row.paper_mean for row in line] for line in table])
     return Average(
         drop=drop,
         datasets=datasets,
+        seeds=[len(seeds) for seeds in common],
         models=models,
         accuracy=ours.mean(axis=1).tolist(),
         rank=np.mean([ranks_of(column) for column in ours.T], axis=0).tolist(),
@@ -214,14 +247,14 @@ def _best(block: Average, model: str) -> Claim:
     text = f"{MODELS[model]} has the best mean accuracy with {block.drop:.0%} dropped"
     ours, paper = (_listed(block.models, values) for values in (block.accuracy, block.paper_accuracy))
     mine = block.accuracy[block.models.index(model)]
-    return Claim(text, mine >= max(block.accuracy), f"{_over(block)}: {ours}; the paper's there: {paper}")
+    return Claim(text, mine >= max(block.accuracy), f"over {block.where}: {ours}; the paper's there: {paper}")
 
 
 def _first(block: Average, model: str) -> Claim:
     text = f"{MODELS[model]} has the best mean rank, or shares it, with {block.drop:.0%} dropped"
     ours, paper = (_listed(block.models, [-rank for rank in ranks]) for ranks in (block.rank, block.paper_rank))
     mine = block.rank[block.models.index(model)]
-    return Claim(text, mine <= min(block.rank), f"{_over(block)}: {ours}; the paper's there: {paper}")
+    return Claim(text, mine <= min(block.rank), f"over {block.where}: {ours}; the paper's there: {paper}")
 
 
 def _steady(rows: Sequence[Row], model: str) -> list[Claim]:
@@ -254,8 +287,8 @@ def _alike(rows: Sequence[Row]) -> list[Claim]:
     return [Claim(text, near >= 0.9 * len(errors), evidence)]
 
 
-def _over(block: Average) -> str:
-    return f"over {', '.join(block.datasets)}"
+def _seeds(count: int) -> str:
+    return "1 seed" if count == 1 else f"{count} seeds"
 
 
 def _listed(models: Sequence[str], values: Sequence[float]) -> str:
