@@ -269,6 +269,7 @@ def test_tables_have_the_papers_numbers_beside_ours_and_what_was_not_run(tmp_pat
     assert (row["seeds"], row["capped"]) == ([2345, 3456], 1)
     assert rows["lru", "RacketSports", 0.7]["paper_mean"] is None
     assert "86.0 ± 1.0 (84.9 ± 1.9)" in conclusion.text
+    assert "| 50.0 (54.0 ± 7.4) |" in conclusion.text  # of one seed
     assert "not run" in conclusion.text
     assert len(conclusion.summary["not_run"]) == len(Uea().cells(config, {})) - 9
     assert r"$86.0 \pm 1.0$ ($84.9 \pm 1.9$)" in (tmp_path / "tables.tex").read_text()

@@ -56,9 +56,9 @@ def _text(
 ) -> str:
     parts = [
         "# Classification under dropped observations: results",
-        "Test accuracy in percent, mean ± standard deviation over seeds. A number in brackets is the paper's. After an "
-        "asterisk (*) more than half of the runs were ended by a limit on steps, not by early stopping. The last line "
-        "of a table is of always saying the class that most training series have. "
+        "Test accuracy in percent, mean ± standard deviation over seeds, or one number of one seed; the paper's, over "
+        "five, in brackets. After an asterisk (*) more than half of the runs were ended by a limit on steps, not by "
+        "early stopping. The last line of a table is of always saying the class that most training series have. "
         f"Of {cells} runs of the grid, {missing or 'none'} {'was' if missing == 1 else 'were'} left out.",
     ]
     if claims:
@@ -99,7 +99,7 @@ def _text(
                         row.dataset,
                         MODELS[row.model],
                         f"{row.drop:.0%}",
-                        _number(row.mean, row.std),
+                        _ours(row),
                         _number(row.paper_mean, row.paper_std),
                         f"{row.mean - (row.paper_mean or 0.0):+.1f}",
                         f"{row.samples:+.1f} of {row.tests}",
@@ -160,8 +160,12 @@ def _cells(rows: Sequence[Row], datasets: Sequence[str], none: str = "not run") 
 
 
 def _cell(row: Row) -> str:
-    ours = _number(row.mean, row.std) + ("*" if 2 * row.capped > len(row.seeds) else "")
+    ours = _ours(row) + ("*" if 2 * row.capped > len(row.seeds) else "")
     return ours if row.paper_mean is None else f"{ours} ({_number(row.paper_mean, row.paper_std)})"
+
+
+def _ours(row: Row) -> str:
+    return _number(row.mean, row.std) if len(row.seeds) > 1 else f"{row.mean:.1f}"
 
 
 def _number(mean: float | None, std: float | None) -> str:
