@@ -198,16 +198,14 @@ def _draw(rows: Sequence[Row], file: Path) -> None:
     for axes in panels[len(datasets) :]:
         axes.set_visible(False)
     models = [model for model in MODELS if any(row.model == model for row in rows)]
-    families = [[model for model in models if (model in OF_ROWS) == of_rows] for of_rows in (False, True)]
     for axes, dataset in zip(panels, datasets, strict=False):
-        for family, members in enumerate(families):
-            for number, model in enumerate(members):
-                line = [row for row in rows if (row.dataset, row.model) == (dataset, model)]
-                if line:
-                    points = [(row.mean, row.std) for row in line]
-                    shift = models.index(model) - (len(models) - 1) / 2  # so that bars do not hide each other
-                    drops = [row.drop + 0.6 * shift * PERCENT for row in line]
-                    plot.dropping(axes, drops, points, MODELS[model], number, open_marks=bool(family))
+        for number, model in enumerate(models):
+            line = [row for row in rows if (row.dataset, row.model) == (dataset, model)]
+            if line:
+                points = [(row.mean, row.std) for row in line]
+                shift = 0.6 * PERCENT * (number - (len(models) - 1) / 2)  # so that bars do not hide each other
+                drops = [row.drop + shift for row in line]
+                plot.dropping(axes, drops, points, MODELS[model], number, open_marks=model in OF_ROWS)
         constant, (low, high) = constant_of(rows, dataset), axes.get_ylim()
         if constant is not None and low < constant < high:
             axes.axhline(constant, color="0.6", lw=1.0, dashes=(1, 2), label=CONSTANT)
