@@ -245,14 +245,14 @@ def judge(rows: Sequence[Row], blocks: Sequence[Average]) -> tuple[Claim, ...]:
 
 def _best(block: Average, model: str) -> Claim:
     text = f"{MODELS[model]} has the best mean accuracy with {block.drop:.0%} dropped"
-    ours, paper = (_listed(block.models, values) for values in (block.accuracy, block.paper_accuracy))
+    ours, paper = (_listed(block.models, values, down=True) for values in (block.accuracy, block.paper_accuracy))
     mine = block.accuracy[block.models.index(model)]
     return Claim(text, mine >= max(block.accuracy), f"over {block.where}: {ours}; the paper's there: {paper}")
 
 
 def _first(block: Average, model: str) -> Claim:
     text = f"{MODELS[model]} has the best mean rank, or shares it, with {block.drop:.0%} dropped"
-    ours, paper = (_listed(block.models, [-rank for rank in ranks]) for ranks in (block.rank, block.paper_rank))
+    ours, paper = (_listed(block.models, ranks, down=False) for ranks in (block.rank, block.paper_rank))
     mine = block.rank[block.models.index(model)]
     return Claim(text, mine <= min(block.rank), f"over {block.where}: {ours}; the paper's there: {paper}")
 
@@ -291,7 +291,7 @@ def _seeds(count: int) -> str:
     return "1 seed" if count == 1 else f"{count} seeds"
 
 
-def _listed(models: Sequence[str], values: Sequence[float]) -> str:
-    """From the best to the worst; ranks are given as negative numbers, so that the least is the best."""
-    order = sorted(range(len(models)), key=lambda at: -values[at])
-    return ", ".join(f"{MODELS[models[at]]} {abs(values[at]):.1f}" for at in order)
+def _listed(models: Sequence[str], values: Sequence[float], *, down: bool) -> str:
+    """From the best to the worst, whose values go `down` from one to the next, or up."""
+    order = sorted(zip(models, values, strict=True), key=lambda pair: pair[1], reverse=down)
+    return ", ".join(f"{MODELS[model]} {value:.1f}" for model, value in order)
