@@ -152,7 +152,8 @@ def dropping(
 ) -> "Axes":
     """Draw means and standard deviations over the share of observations that was dropped.
 
-    Lines of one kind have numbers; those of another have open marks and dashes.
+    `number` picks colour and mark of the line. With `open_marks` it is dashed and its marks are open: for a second kind
+    of models.
 
     >>> from logcde.plot import figure_of
     >>> axes = dropping(figure_of(4, 3).subplots(), [0.0, 0.5], [(0.9, 0.01), (0.8, 0.02)], "model")
