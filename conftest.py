@@ -21,6 +21,7 @@ CHECKED = [
     "artefact",
     "flows",
     "models",
+    "baselines",
     "train",
     "online",
     "testing",

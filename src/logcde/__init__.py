@@ -9,7 +9,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from logcde._api import *  # noqa: F403
+    from logcde._api import *
 
 
 def __getattr__(name: str) -> Any:

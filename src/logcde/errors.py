@@ -1,10 +1,56 @@
-"""Errors that a person can act on: what was found, where, and what to do about it."""
+"""Errors that a person can act on: what was found, where, and what to do about it.
 
+An error carries these three as data, so that every front end can phrase them: Python names arguments, the command line
+names options, a server answers with JSON. `str(error)` is the Python phrasing.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
 from typing import Any
 
 
+class Remedy(enum.Enum):
+    """What to do about an error, where the advice names arguments that are called otherwise in other front ends.
+
+    The value is the advice for Python users. Advice that is the same everywhere is plain text instead.
+    """
+
+    SORT = "Sort the rows by time, or pass sort=True."
+
+
+@dataclasses.dataclass(frozen=True)
+class Where:
+    """The place of a fault in the user's own terms: series id, channel name, stamp. None where it does not apply."""
+
+    series: Any = None
+    channel: str | None = None
+    stamp: Any = None
+
+
 class LogcdeError(ValueError):
-    """Base class of every error that this library raises about its input."""
+    """Base class of every error that this library raises about its input.
+
+    Attributes:
+        found: What is wrong, in one or more sentences, the place included.
+        remedy: What to do about it; empty if that is plain from what was found.
+        where: The place as data, if the fault has one.
+
+    >>> error = StreamError("Time goes back after row 3.", Remedy.SORT, where=Where(series="p1"))
+    >>> str(error)
+    'Time goes back after row 3. Sort the rows by time, or pass sort=True.'
+    >>> error.phrased({Remedy.SORT: "Pass --sort."})
+    'Time goes back after row 3. Pass --sort.'
+    """
+
+    def __init__(self, found: str, remedy: Remedy | str = "", *, where: Where | None = None) -> None:
+        self.found, self.remedy, self.where = found, remedy, where
+        super().__init__(self.phrased({}))
+
+    def phrased(self, advice: Mapping[Remedy, str]) -> str:
+        """The message, with a front end's own advice for some remedies."""
+        remedy = advice.get(self.remedy, self.remedy.value) if isinstance(self.remedy, Remedy) else self.remedy
+        return f"{self.found} {remedy}".rstrip()
 
 
 class StreamError(LogcdeError):
@@ -40,16 +86,16 @@ class CheckpointError(TrainingError):
 
 
 class NonFiniteError(TrainingError):
-    """Training met a number that is not finite. `step` is when, `model` the last one before it."""
+    """Training met a non-finite number at `step`; `model` is the last finite one."""
 
-    def __init__(self, message: str, model: Any, step: int) -> None:
-        super().__init__(message)
+    def __init__(self, found: str, remedy: Remedy | str = "", *, model: Any, step: int) -> None:
+        super().__init__(found, remedy)
         self.model = model
         self.step = step
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Training was stopped by hand. `model` is the one after `step` steps."""
+    """Training was stopped by hand after `step` steps; `model` is the state then."""
 
     def __init__(self, message: str, model: Any, step: int) -> None:
         super().__init__(message)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import logcde as lc
 from logcde.artefact import registry, save
 from logcde.artefact.files import _digest, kind_of
-from logcde.embedding import Coordinates, Source
+from logcde.embedding import Coordinates, EmbeddingSpec
 from logcde.errors import ArtefactError
 from logcde.streams import DatetimeClock, Schema, Term, TimedeltaClock
 
@@ -29,8 +29,8 @@ SCHEMA = Schema(("a", "b"))
 
 def a_model(schema=SCHEMA, partition=None, dtype=jnp.float32, **options):
     coordinates = Coordinates(schema, depth=2, counts=True, time=True)
-    model = lc.LogSLiCE(coordinates.basis, hidden=4, block=2, outputs=2, dtype=dtype, key=KEY, **options)
-    return dataclasses.replace(model, source=Source(coordinates, partition or lc.Partition.every(0.5)))
+    model = lc.log_slice(coordinates.basis, hidden=4, block=2, outputs=2, dtype=dtype, key=KEY, **options)
+    return dataclasses.replace(model, spec=EmbeddingSpec(coordinates, partition or lc.Partition.every(0.5)))
 
 
 def assert_same(one, two):
@@ -48,16 +48,21 @@ def round_trip(model, folder):
 MODELS = {
     "blocks": {},
     "diagonal": {"block": 1},
-    "scaled": {"scaling": lc.UnitIncrements((0.1, 1 / 3, 1.0, 2.0, 5e-324))},
-    "static": {"initial": lc.StartValues(), "static": 3, "readout": lc.Mean(widths=(5, 3), initial=True)},
-    "options": {"flow": lc.Euler(), "scan": lc.Chunked(7), "readout": lc.EachInterval(), "initial": lc.FirstValues()},
+    "scaled": {"scaling": lc.IncrementRMSScaling((0.1, 1 / 3, 1.0, 2.0, 5e-324))},
+    "static": {"initial": lc.TimeZeroInitial(), "static": 3, "readout": lc.Mean(widths=(5, 3), initial=True)},
+    "options": {
+        "flow": lc.flows.Euler(),
+        "scan": lc.scans.Chunked(7),
+        "readout": lc.PerInterval(),
+        "initial": lc.FirstValueInitial(),
+    },
 }
 
 
 @pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
 def test_models_come_back(options, tmp_path):
     basis = Coordinates(SCHEMA, 2, True, True).basis
-    model = lc.LogSLiCE(basis, **{"hidden": 4, "block": 2, "outputs": 2, "key": KEY} | options)
+    model = lc.log_slice(basis, **{"hidden": 4, "block": 2, "outputs": 2, "key": KEY} | options)
     assert_same(round_trip(model, tmp_path), model)
 
 
@@ -78,8 +83,8 @@ def test_schemas_come_back(clock, tmp_path):
     terms = (Term("area", ("a", "b")), Term("third", ("a", ("a", "b"))))
     model = a_model(Schema(("a", "b"), clock, terms, ("speed",)))
     loaded = round_trip(model, tmp_path)
-    assert loaded.source == model.source
-    assert loaded.source.coordinates.schema.clock.origin.dtype == clock.origin.dtype if clock is CLOCKS[1] else True
+    assert loaded.spec == model.spec
+    assert loaded.spec.coordinates.schema.clock.origin.dtype == clock.origin.dtype if clock is CLOCKS[1] else True
 
 
 PARTITIONS = [
@@ -94,7 +99,7 @@ PARTITIONS = [
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=repr)
 def test_partition_rules_come_back(partition, tmp_path):
-    assert round_trip(a_model(partition=partition), tmp_path).source.partition == partition
+    assert round_trip(a_model(partition=partition), tmp_path).spec.partition == partition
 
 
 POINTS = [
@@ -111,7 +116,7 @@ POINTS = [
 
 @pytest.mark.parametrize("points", POINTS, ids=repr)
 def test_query_points_come_back(points, tmp_path):
-    partition = round_trip(a_model(partition=lc.Partition.at(points)), tmp_path).source.partition
+    partition = round_trip(a_model(partition=lc.Partition.at(points)), tmp_path).spec.partition
     assert repr(partition) == repr(lc.Partition.at(points))
 
 
@@ -285,8 +290,8 @@ EDITS = {
     ),
     "'initial.bias' is float32.*float64": lambda d: d["model"]["initial"]["bias"].update(dtype="float64"),
     "tensor 'nothing' is missing": lambda d: d["model"]["initial"]["bias"].update(tensor="nothing"),
-    "function 'os.system' is unknown": lambda d: d["model"].update(source={"function": "os.system"}),
-    "means nothing": lambda d: d["model"].update(source={"pickle": "gASV"}),
+    "function 'os.system' is unknown": lambda d: d["model"].update(spec={"function": "os.system"}),
+    "means nothing": lambda d: d["model"].update(spec={"pickle": "gASV"}),
     "at least 1": lambda d: d["model"]["basis"].update(depth=0),
     "chunk needs at least one": lambda d: d["model"]["dynamics"].update(scan={"type": "embedding.Chunked", "size": 0}),
     "and not a model": lambda d: d.update(model=[1, 2]),

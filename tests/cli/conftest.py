@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import jax
 import pytest
+
+from logcde.estimators import base
+from logcde.models import IncrementRMSScaling
+from logcde.train import Evaluation
 from tests.cli.learning import QUICK, tables
 from tests.cli.streaming import a_model, written
 from tests.cli.tables import run
-
-from logcde.estimators import base
-from logcde.models import UnitIncrements
-from logcde.train import Evaluation
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +48,7 @@ def untrained(monkeypatch):
 
     def train(build, reading, logsigs, queries, targets, outputs, loss, metrics, schedule):
         model = build(logsigs.basis, outputs, reading, jax.random.key(schedule.seed))
-        scaling = UnitIncrements(factors=(1.0,) * logsigs.basis.width)
+        scaling = IncrementRMSScaling(factors=(1.0,) * logsigs.basis.width)
         summary = SimpleNamespace(steps=schedule.steps)
         history = (Evaluation(schedule.steps, 1.0, 0.0, 0.5, {}, False),)
         made = dataclasses.replace(model, scaling=scaling, source=logsigs.source)

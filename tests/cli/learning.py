@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import polars
+
 from tests.cli.tables import write
 
 SERIES = 20

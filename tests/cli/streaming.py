@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import logcde as lc
-from logcde.embedding import Source
+from logcde.embedding import EmbeddingSpec
 from logcde.streams import NumericClock
 
 EMBEDDING = lc.Embedding(depth=2)
@@ -18,9 +18,9 @@ GOOD = {"series": "p1", "time": 0.1, "values": {"pulse": 1.0}}
 
 def a_model(clock=NumericClock(), rule=RULE, terms=(), **options):
     schema = lc.Schema(("pulse", "temp"), clock, terms)
-    options = {"hidden": 4, "block": 2, "outputs": 2, "dtype": jnp.float64, "initial": lc.Learnt()} | options
-    model = lc.LogSLiCE(EMBEDDING.basis(schema), key=jax.random.key(0), **options)
-    return dataclasses.replace(model, source=Source(EMBEDDING.coordinates(schema), rule))
+    options = {"hidden": 4, "block": 2, "outputs": 2, "dtype": jnp.float64, "initial": lc.LearntInitial()} | options
+    model = lc.log_slice(EMBEDDING.basis(schema), key=jax.random.key(0), **options)
+    return dataclasses.replace(model, spec=EmbeddingSpec(EMBEDDING.coordinates(schema), rule))
 
 
 def written(lines):
@@ -45,5 +45,5 @@ def history(count=24, seed=0):
 def offline(model, lines, series, at, rule=RULE, static=None):
     """The model on what is known of a series up to a time, with that as its horizon."""
     events = [("s", one["time"], one["values"]) for one in lines if one["series"] == series and one["time"] <= at]
-    streams = lc.Streams.from_events(events, horizon=at, schema=model.source.coordinates.schema)
-    return lc.predict_all(model, lc.Inputs.of(EMBEDDING(streams, rule), static, dtype=np.float64))[0]
+    streams = lc.Streams.from_events(events, horizon=at, schema=model.spec.coordinates.schema)
+    return lc.predict(model, lc.Inputs.of(EMBEDDING(streams, rule), static, dtype=np.float64))[0]

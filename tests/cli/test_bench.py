@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
-from logcde.bench import __main__ as module
-from logcde.bench.jobs import JOBS
-from logcde.bench.options import JobName, Options
-from logcde.bench.timing import Clock
+from benchmarks import __main__ as module
+from benchmarks.jobs import JOBS
+from benchmarks.options import JobName, Options
+from benchmarks.timing import Clock
 from logcde.cli import main
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from tests.datasets.files import small, write_npz
 
 from logcde.cli import main
+from tests.datasets.files import small, write_npz
 
 
 def said(capsys, *arguments):

@@ -2,12 +2,10 @@
 
 import re
 
+from logcde import estimators
+from logcde.report.record import read_run
 from tests.cli.tables import run
 from tests.report.reading import opened
-
-from logcde import estimators
-from logcde.cli import demonstration
-from logcde.report.record import read_run
 
 
 def test_everything_is_where_the_last_line_says(untrained, tmp_path, capsys):

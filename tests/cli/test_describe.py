@@ -5,9 +5,9 @@ import json
 import numpy as np
 import polars
 import pytest
-from tests.cli.tables import COLUMNS, long, run, table, write
 
 from logcde import Streams
+from tests.cli.tables import COLUMNS, long, run, table, write
 
 ROWS = table(
     ("p", 0.0, "pulse", 1.0),

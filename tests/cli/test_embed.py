@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import polars
 import pytest
-from tests.cli.tables import COLUMNS, long, run, table, write
 
 from logcde import Embedding, Partition, Streams
 from logcde.cli.output import Output
+from tests.cli.tables import COLUMNS, long, run, table, write
 
 INTERVALS = ("--intervals", 3)
 

@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 import pytest
+
+from logcde.cli import training
+from logcde.train import checkpoint
+from logcde.train.callbacks import ProgressBar
 from tests.cli.learning import QUICK, printed, tables, vitals
 from tests.cli.tables import run, write
-
-from logcde.cli import fitting
-from logcde.train import checkpoint
-from logcde.train.progress import ProgressBar
 
 LEARN = (*QUICK, "--steps", 30, "--target", "state")
 WRITTEN = {"model.json", "model.safetensors", "run.json", "train.toml"}
@@ -148,7 +148,7 @@ def test_finished_points_of_a_curve_are_kept(trained, tmp_path, monkeypatch, cap
     assert names(tmp_path) == before
 
     calls = []
-    original = fitting.score
+    original = training.score
 
     def counted(*given):
         calls.append(given)
@@ -156,8 +156,8 @@ def test_finished_points_of_a_curve_are_kept(trained, tmp_path, monkeypatch, cap
             os.kill(os.getpid(), signal.SIGINT)
         return original(*given)
 
-    monkeypatch.setattr("logcde.cli.scoring.score", counted)
-    monkeypatch.setattr(fitting, "score", counted)
+    monkeypatch.setattr("logcde.cli.tasks.score", counted)
+    monkeypatch.setattr(training, "score", counted)
     assert run(*arguments) == 130
     unfinished = tmp_path / "model.stress-unfinished"
     assert names(unfinished) == {"belongs.json", "drop-0.0-seed-0.json", "drop-0.0-seed-1.json"}
@@ -173,6 +173,6 @@ def test_a_curve_where_nothing_can_be_kept(trained, monkeypatch, capsys):
     def forbidden(path, content):
         raise OSError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("logcde.cli.unfinished.write_whole", forbidden)
+    monkeypatch.setattr("logcde.cli.resume.write_whole", forbidden)
     assert run("stress", trained / "model", "--drop", 0, "--seeds", 0) == 0
     assert "cannot be written: Permission denied. This goes on" in capsys.readouterr().err

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import polars
 import pytest
+
+from logcde.report.record import read_run
 from tests.cli.learning import QUICK, as_long, labels, printed, vitals
 from tests.cli.streaming import answers
 from tests.cli.tables import run, write
-
-from logcde.report.record import read_run
 
 LONG = ("--channel", "name", "--value", "x")
 

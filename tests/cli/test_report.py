@@ -3,14 +3,14 @@
 import shutil
 
 import pytest
-from tests.cli.tables import run
-from tests.report.reading import opened
-from tests.report.runs import of_classes
 
 from logcde.artefact.files import check_target
 from logcde.cli import report
 from logcde.errors import ArtefactError
 from logcde.report.record import RUN, write_run
+from tests.cli.tables import run
+from tests.report.reading import opened
+from tests.report.runs import of_classes
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from logcde.cli.scores import of_classes, of_numbers
+from logcde.cli.tasks import of_classes, of_numbers
 
 
 @pytest.mark.parametrize("count", [2, 3])

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from tests.cli.streaming import GOOD, a_model, answers, history, offline, written
 
 import logcde as lc
 from logcde.streams import DatetimeClock
+from tests.cli.streaming import GOOD, a_model, answers, history, offline, written
 
 START = datetime(2024, 3, 1, 12)
 
@@ -35,7 +35,7 @@ def test_on_request_only_requests_are_answered(folder, stream):
 
 
 def test_the_ends_of_intervals_are_those_of_training(stream):
-    model = a_model(readout=lc.EachInterval())
+    model = a_model(readout=lc.PerInterval())
     lines = [GOOD | {"time": time} for time in (0.1, 0.7, 3.2)]
     found = answers(stream(model, lines, "--when", "interval")[1])
     assert [one["time"] for one in found] == [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
@@ -54,7 +54,7 @@ def test_intervals_end_where_a_line_says(stream):
 
 
 def test_static_features_come_with_the_first_line_and_stay(stream, tmp_path):
-    model = a_model(static=2, initial=lc.StartValues())
+    model = a_model(static=2, initial=lc.TimeZeroInitial())
     lines = [GOOD, GOOD | {"time": 0, "static": [1.0, -2.0]}, GOOD | {"static": [1.0, -2.0]}, GOOD]
     options = ("--state", tmp_path / "state.json")
     code, out, complaints = stream(model, lines[:3], *options)
@@ -67,7 +67,7 @@ def test_static_features_come_with_the_first_line_and_stay(stream, tmp_path):
 
 
 def test_higher_order_terms(stream):
-    model = a_model(terms=(lc.Term("area", ("pulse", "temp")),))
+    model = a_model(terms=(lc.streams.Term("area", ("pulse", "temp")),))
     lines = [GOOD | {"terms": [0.5]}, GOOD | {"time": 0.2, "terms": [0.5, 1.0]}]
     code, out, complaints = stream(model, lines)
     assert code == 1

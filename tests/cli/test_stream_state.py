@@ -8,12 +8,10 @@ import signal
 import subprocess
 import sys
 
+import logcde as lc
+from logcde.cli.stream import stopping
 from tests.cli.streaming import GOOD, a_model, answers, history, written
 from tests.cli.tables import run
-
-import logcde as lc
-from logcde.cli import filtering
-from logcde.cli.reading import stopping
 
 
 def test_going_on_is_as_if_nothing_had_happened(folder, stream, tmp_path):

@@ -1,9 +1,8 @@
 """`logcde stress`: the curve of a model that is only asked, and of models that are trained anew."""
 
+from logcde.report.record import read_run
 from tests.cli.learning import printed
 from tests.cli.tables import run
-
-from logcde.report.record import read_run
 
 
 def test_a_model_on_less_and_less(trained, tmp_path, capsys):

@@ -5,14 +5,13 @@ import errno
 import numpy as np
 import polars
 import pytest
-from tests.cli.learning import QUICK, SERIES, as_long, labels, printed, tables, vitals
-from tests.cli.tables import run, write
 
 from logcde import estimators
 from logcde.artefact import files
-from logcde.cli import fitting
 from logcde.report.record import read_run
 from logcde.streams import Streams
+from tests.cli.learning import QUICK, SERIES, as_long, labels, printed, tables, vitals
+from tests.cli.tables import run, write
 
 
 def test_the_record_is_what_the_model_says(trained):

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.datasets.files import small, write_npz
 
+from experiments.lags import lagged
 from logcde import Embedding
-from logcde.datasets import Split, deduplicated, lagged, load, split, windows
+from logcde.datasets import Split, deduplicated, load, split, windows
 from logcde.errors import DatasetError
-from logcde.streams import EachChannel, Streams, WholePoints, drop, with_clock
+from logcde.streams import PerChannel, PerEvent, Streams, drop_observations, with_time_channel
+from tests.datasets.files import small, write_npz
 
 
 @pytest.fixture
@@ -168,7 +169,7 @@ def test_windows_that_cannot_be_are_refused(length, step):
         windows(length, step)
 
 
-@pytest.mark.parametrize("kind", [WholePoints(), EachChannel()])
+@pytest.mark.parametrize("kind", [PerEvent(), PerChannel()])
 @pytest.mark.parametrize("fraction", [0.0, 0.7, 0.95])
 def test_windows_see_what_is_left_and_all_of_time(kind, fraction):
     """After dropping, the increments of each window are those of the last values seen, and of the clock as before."""
@@ -177,9 +178,9 @@ def test_windows_see_what_is_left_and_all_of_time(kind, fraction):
     values = [rng.normal(size=(steps, 2)) for steps in lengths]
     times = [np.arange(steps) / length for steps in lengths]
     whole = Streams.from_arrays(times, values, ("a", "b"), np.array(lengths) / length)
-    left = drop(whole, fraction, kind, seed=5)
+    left = drop_observations(whole, fraction, kind, seed=5)
     embedding = Embedding(depth=2, counts=False, time=False)
-    logsigs = embedding(with_clock(left, whole), windows(length, step))
+    logsigs = embedding(with_time_channel(left, whole), windows(length, step))
     assert logsigs.basis.letters == ("a", "b", "clock")
     assert np.asarray(logsigs.lengths).tolist() == [6, 4]
     for number, steps in enumerate(lengths):

@@ -2,11 +2,13 @@ import re
 
 import numpy as np
 import pytest
-from tests.datasets.files import small, write_arff, write_npz, write_ts
 
-from logcde.datasets import FACTS, Published, available, differences, facts, find, load
+from experiments import facts
+from experiments.facts import FACTS, Published, differences
+from logcde.datasets import available, find, load
 from logcde.datasets import classification as classification_module
 from logcde.errors import DatasetError
+from tests.datasets.files import small, write_arff, write_npz, write_ts
 
 WRITERS = {".ts": write_ts, ".arff": write_arff, ".npz": write_npz}
 

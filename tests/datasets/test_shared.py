@@ -5,7 +5,9 @@ import os
 import numpy as np
 import pytest
 
-from logcde.datasets import FACTS, available, deduplicated, lagged, load
+from experiments.facts import FACTS
+from experiments.lags import lagged
+from logcde.datasets import available, deduplicated, load
 
 HERE = available() if os.environ.get("LOGCDE_DATA") else {}
 LARGE = ("MotorImagery", "EigenWorms")

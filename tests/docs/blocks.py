@@ -20,7 +20,7 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 
 
 @dataclasses.dataclass(frozen=True)
-class Block:
+class ResidualBlock:
     """One block: the word and the title of its fence, its text, and the line of the page where the text begins."""
 
     word: str
@@ -43,7 +43,7 @@ class Block:
 def blocks_of(text):
     """All blocks of a page, in order. A fence that is not understood is refused, so that no code escapes the tests."""
     found = [
-        Block(one["word"], one["title"] or "", one["text"], text.count("\n", 0, one.start()) + 2)
+        ResidualBlock(one["word"], one["title"] or "", one["text"], text.count("\n", 0, one.start()) + 2)
         for one in FENCE.finditer(text)
     ]
     fences = len(re.findall(r"^\s*```", text, re.MULTILINE))

@@ -1,6 +1,7 @@
 """What is found on a page, and what counts as the same output."""
 
 import pytest
+
 from tests.docs.blocks import blocks_of, same
 
 

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.docs.blocks import blocks_of, same
-from tests.docs.preparation import DATA, PREPARED
 
 from logcde.cli import main
 from logcde.cli.main import COMMANDS
+from tests.docs.blocks import blocks_of, same
+from tests.docs.preparation import DATA, PREPARED
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", *sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md"))]

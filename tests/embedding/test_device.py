@@ -7,15 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
-from tests.embedding.reference import CASES, NAN, RAGGED, plain, reference, with_continuous
 
 from logcde.embedding import host
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.device import embed, logsignatures
-from logcde.embedding.padding import pad
-from logcde.embedding.scan import Associative, Chunked, Sequential
+from logcde.embedding.device import embed, logsignatures, pad
 from logcde.errors import EmbeddingError
+from logcde.scans import Associative, Chunked, Sequential
 from logcde.streams import Partition, Schema, Streams, Term
+from tests.embedding.reference import CASES, NAN, RAGGED, plain, reference, with_continuous
 
 SCANS = [Sequential(), Associative(), Chunked(4)]
 

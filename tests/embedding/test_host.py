@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.embedding.reference import CASES, plain, reference
 
 from logcde import Embedding, LogSignatures, Partition, Schema, Streams
 from logcde.embedding import host
 from logcde.embedding.factors import intervals_of
 from logcde.errors import EmbeddingError
 from logcde.kernels import threads
+from tests.embedding.reference import CASES, plain, reference
 
 
 def flat(logsigs):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.embedding import strategies
 
 from logcde.embedding import Embedding
 from logcde.paths.realisation import realise
 from logcde.streams import Partition, Streams, Term
+from tests.embedding import strategies
 
 NAN = np.nan
 FULL = Embedding()

@@ -10,22 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.test_util import check_grads
+
+import logcde as lc
+from logcde import ChannelScaler, Embedding, Partition, Schema, SoftBins, Streams
+from logcde.embedding.hat_basis import HatBasis
+from logcde.errors import EmbeddingError, StreamError
+from logcde.paths.realisation import log_signature
+from logcde.scaling import ChannelScale
+from logcde.testing.examples import example_inputs
+from logcde.testing.laws import predictor_equals_batch
 from tests.embedding.reference import NAN, RAGGED, plain, reference, with_continuous, with_terms
 from tests.embedding.strategies import partitions, streams
 from tests.embedding.test_host import assert_close, flat
 from tests.embedding.test_index import one_by_one, some_queries, some_streams
 from tests.embedding.test_online import a_stream, replay
 
-import logcde as lc
-from logcde import Embedding, Levels, Partition, Scale, Scales, Schema, Streams
-from logcde.embedding.hats import Hats
-from logcde.errors import EmbeddingError, StreamError
-from logcde.paths.loops import log_signature
-from logcde.testing.examples import example_inputs
-from logcde.testing.laws import predictor_equals_batch
-
-LEVELS = Levels(("a", "b"), ((-0.5, 0.7, 2.0, 2.5), (0.5,)))
-SCALES = Scales(("a", "b"), (Scale(centre=0.3, spread=0.7, low=-0.8, high=2.0), Scale(spread=3.0, bend=1.0)))
+LEVELS = SoftBins(("a", "b"), ((-0.5, 0.7, 2.0, 2.5), (0.5,)))
+SCALES = ChannelScaler(
+    ("a", "b"), (ChannelScale(centre=0.3, spread=0.7, low=-0.8, high=2.0), ChannelScale(spread=3.0, bend=1.0))
+)
 
 
 def expected(streams, partition, embedding):
@@ -34,16 +37,16 @@ def expected(streams, partition, embedding):
     names = [letter.replace("#", "level ") for letter in coordinates.letters[: coordinates.discrete]]
     schema = dataclasses.replace(streams.schema, channels=tuple(names))
     wide = with_level_channels(coordinates.scaled(streams), embedding, schema)
-    letters = dataclasses.replace(coordinates, schema=schema, counts=False, scales=None, levels=None)
+    letters = dataclasses.replace(coordinates, schema=schema, counts=False, scaler=None, soft_bins=None)
     return np.stack(list(reference(wide, partition, letters)))
 
 
 def with_level_channels(scaled, embedding, schema):
     """Observation by observation, in plain Python."""
-    levels, scales = embedding.levels, embedding.scales
+    soft_bins, scaler = embedding.soft_bins, embedding.scaler
     knots = [
-        [knot if scales is None else scales.one(name, knot) for knot in some]
-        for name, some in zip(levels.channels, levels.knots, strict=True)
+        [knot if scaler is None else scaler.one(name, knot) for knot in some]
+        for name, some in zip(soft_bins.channels, soft_bins.knots, strict=True)
     ]
     first = np.cumsum([len(knots), *(len(some) + 1 if len(some) > 1 else 1 for some in knots)])
     offsets, channel, value = [0], [], []
@@ -101,7 +104,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_engines_and_the_reference(case):
     make, depth, options = CASES[case]
-    streams, embedding = make(), Embedding(depth, levels=LEVELS, **options)
+    streams, embedding = make(), Embedding(depth, soft_bins=LEVELS, **options)
     found = embedding(streams, RAGGED)
     assert_close(flat(found), expected(streams, RAGGED, embedding))
     np.testing.assert_allclose(embedding.on_device(streams, RAGGED).values, found.values, atol=1e-11)
@@ -115,7 +118,7 @@ def synchronous():
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_streams_that_observe_everything_at_once(depth):
-    streams, embedding, partition = synchronous(), Embedding(depth, levels=LEVELS), Partition.every_events(4)
+    streams, embedding, partition = synchronous(), Embedding(depth, soft_bins=LEVELS), Partition.every_events(4)
     assert streams.synchronous
     found = embedding(streams, partition)
     assert_close(flat(found), expected(streams, partition, embedding))
@@ -125,8 +128,10 @@ def test_streams_that_observe_everything_at_once(depth):
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("make", [plain, with_continuous, with_terms, synchronous])
 def test_one_level_is_the_plain_count(make, depth):
-    streams, one = make(), Levels(("a", "b"), ((0.5,), (7.0,)))
-    levelled, counted = (Embedding(depth, levels=levels)(streams, Partition.uniform(3)) for levels in (one, None))
+    streams, one = make(), SoftBins(("a", "b"), ((0.5,), (7.0,)))
+    levelled, counted = (
+        Embedding(depth, soft_bins=soft_bins)(streams, Partition.uniform(3)) for soft_bins in (one, None)
+    )
     assert levelled.basis == counted.basis
     assert_close(levelled.values, counted.values)
 
@@ -137,8 +142,8 @@ def test_online_equals_offline(depth, terms, continuous):
     cuts = np.array([0.0, 0.25, 0.3, 0.8, 1.0])
     for seed in range(3):
         streams, _, values = a_stream(seed, terms=terms, continuous=continuous)
-        scales = None if terms else Scales.fit(streams)
-        embedding = Embedding(depth, levels=Levels.fit(streams, (0.2, 0.5, 0.8)), scales=scales)
+        scaler = None if terms else ChannelScaler.fit(streams)
+        embedding = Embedding(depth, soft_bins=SoftBins.fit(streams, (0.2, 0.5, 0.8)), scaler=scaler)
         offline = embedding(streams, Partition.at(cuts)).values[0]
         np.testing.assert_allclose(replay(embedding, streams, values, cuts), offline, rtol=1e-11, atol=1e-12)
 
@@ -147,7 +152,7 @@ def test_online_equals_offline(depth, terms, continuous):
 def test_blocks_and_steps_of_events(depth):
     streams, times, values = a_stream(5)
     values[3] = NAN  # no event
-    embedding = Embedding(depth, levels=Levels.fit(streams, (0.2, 0.5, 0.8)), scales=Scales.fit(streams))
+    embedding = Embedding(depth, soft_bins=SoftBins.fit(streams, (0.2, 0.5, 0.8)), scaler=ChannelScaler.fit(streams))
     block, single = (embedding.online(streams.schema) for _ in range(2))
     for some in (slice(0, 4), slice(4, None)):
         running = block.observe_many(times[some], values[some])
@@ -161,7 +166,7 @@ def test_blocks_and_steps_of_events(depth):
 
 
 def test_bad_events_are_refused_and_leave_no_trace():
-    online = Embedding(levels=LEVELS).online(Schema(("a", "b")))
+    online = Embedding(soft_bins=LEVELS).online(Schema(("a", "b")))
     online.observe(1.0, {"a": 1.0})
     before = online.state()
     with pytest.raises(StreamError, match="8 values for 2 channels"):
@@ -180,7 +185,7 @@ def test_bad_events_are_refused_and_leave_no_trace():
 def test_any_interval_of_an_index_also_after_changes(depth):
     rng = np.random.default_rng(depth)
     times, values, streams = some_streams(rng, sizes=(5, 150))
-    embedding = Embedding(depth, levels=Levels(("a", "b"), ((-1.0, 0.0, 1.0), (0.0,))), scales=SCALES)
+    embedding = Embedding(depth, soft_bins=SoftBins(("a", "b"), ((-1.0, 0.0, 1.0), (0.0,))), scaler=SCALES)
     index = embedding.index(streams)
     for s in (0, 1, 1, 1, 1):
         n = int(rng.integers(1, len(times[s]) - 1))
@@ -205,11 +210,11 @@ def test_any_interval_of_an_index_also_after_changes(depth):
 
 def test_gradients_in_values():
     streams = Streams.from_arrays([[0.3, 0.8, 1.7]], [[[1.0, NAN], [-0.2, 0.4], [3.0, 1.5]]], channels=("a", "b"))
-    padded = Embedding(2, levels=LEVELS).pad(streams, Partition.uniform(2))[0]
+    padded = Embedding(2, soft_bins=LEVELS).pad(streams, Partition.uniform(2))[0]
 
     @jax.jit
     def numbers(values):
-        return lc.logsignatures(eqx.tree_at(lambda one: one.values, padded, values))
+        return lc.embedding.logsignatures(eqx.tree_at(lambda one: one.values, padded, values))
 
     check_grads(numbers, (padded.values,), order=1, modes=("fwd", "rev"), rtol=1e-6, atol=1e-6)
     slopes = np.asarray(jax.jacobian(numbers)(padded.values))
@@ -219,20 +224,20 @@ def test_gradients_in_values():
 
 def test_single_precision():
     streams = plain()
-    double, single = (Embedding(2, levels=LEVELS, scales=SCALES, dtype=dtype) for dtype in (np.float64, np.float32))
+    double, single = (Embedding(2, soft_bins=LEVELS, scaler=SCALES, dtype=dtype) for dtype in (np.float64, np.float32))
     expected = double(streams, RAGGED).values
     np.testing.assert_array_equal(single(streams, RAGGED).values, expected.astype(np.float32))
     on_device = single.on_device(streams, RAGGED).values
     assert on_device.dtype == np.float32
     np.testing.assert_allclose(on_device, expected, atol=1e-4)
-    near = Levels(("a", "b"), ((1.0, 1.0 + 1e-12, 2.0), (0.5,)))  # the same in single precision
-    assert np.isfinite(Embedding(1, levels=near, dtype=np.float32).on_device(streams, RAGGED).values).all()
+    near = SoftBins(("a", "b"), ((1.0, 1.0 + 1e-12, 2.0), (0.5,)))  # the same in single precision
+    assert np.isfinite(Embedding(1, soft_bins=near, dtype=np.float32).on_device(streams, RAGGED).values).all()
 
 
 def test_threads_change_nothing():
     rng = np.random.default_rng(0)
     streams = Streams.from_dense(rng.normal(size=(30, 400, 2)), channels=("a", "b"))
-    embedding, partition = Embedding(1, levels=LEVELS), Partition.uniform(2)
+    embedding, partition = Embedding(1, soft_bins=LEVELS), Partition.uniform(2)
     np.testing.assert_array_equal(
         embedding(streams, partition, threads=1).values, embedding(streams, partition, threads=3).values
     )
@@ -242,8 +247,8 @@ def test_threads_change_nothing():
 @given(data=st.data())
 def test_paths_are_decoded_and_have_the_log_signatures(data):
     some = data.draw(streams(continuous=True))
-    levels = Levels.fit(some, np.linspace(0, 1, data.draw(st.integers(1, 4))).tolist())
-    embedding, partition = Embedding(2, levels=levels), data.draw(partitions(some))
+    soft_bins = SoftBins.fit(some, np.linspace(0, 1, data.draw(st.integers(1, 4))).tolist())
+    embedding, partition = Embedding(2, soft_bins=soft_bins), data.draw(partitions(some))
     paths = lc.realise(some, embedding)
     assert lc.decode(paths) == some
     assert lc.check_faithful(some, embedding).faithful
@@ -256,9 +261,9 @@ def test_paths_are_decoded_and_have_the_log_signatures(data):
 
 def test_series_that_differ_in_one_value_only_are_told_apart_by_levels():
     streams = Streams.from_arrays([[0.1, 0.2, 0.3]] * 2, [[[1.0], [2.0], [1.0]], [[1.0], [3.0], [1.0]]], ids=["x", "y"])
-    levels, partition = Levels.fit(streams, (0.0, 0.5, 1.0)), Partition.uniform(1)
+    soft_bins, partition = SoftBins.fit(streams, (0.0, 0.5, 1.0)), Partition.uniform(1)
     assert not lc.check_faithful(streams, Embedding(1), partition).faithful
-    assert lc.check_faithful(streams, Embedding(1, levels=levels), partition).faithful
+    assert lc.check_faithful(streams, Embedding(1, soft_bins=soft_bins), partition).faithful
 
 
 @settings(max_examples=50, deadline=None)
@@ -267,16 +272,16 @@ def test_series_that_differ_in_one_value_only_are_told_apart_by_levels():
     values=st.lists(st.floats(-2e6, 2e6), min_size=1, max_size=20),
 )
 def test_shares_add_up_to_one_and_give_inner_values_back(knots, values):
-    hats = Hats.of(Levels(("a",), (tuple(knots),)), None)
+    hat_basis = HatBasis.of(SoftBins(("a",), (tuple(knots),)), None)
     values = np.array(values)
-    weights = hats.weights(values[:, None])
+    weights = hat_basis.weights(values[:, None])
     several = len(knots) > 1
     assert (weights[:, 0] == 1).all()
     assert (weights >= 0).all()
     shares = weights[:, int(several) :]
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(shares @ knots, np.clip(values, knots[0], knots[-1]), rtol=1e-9, atol=1e-9)
-    letters, amounts = hats.entries(np.zeros(len(values), np.int32), values, values)
+    letters, amounts = hat_basis.entries(np.zeros(len(values), np.int32), values, values)
     dense = np.zeros((len(values), 1 + len(knots) + several))
     for column in range(4):
         dense[np.arange(len(values)), letters[:, column]] += amounts[:, column]
@@ -284,10 +289,12 @@ def test_shares_add_up_to_one_and_give_inner_values_back(knots, values):
 
 
 def test_levels_that_limits_make_one_count_for_the_last():
-    levels = Levels(("a",), ((1.0, 2.0, 5.0, 6.0),))
-    hats = Hats.of(levels, Scales(("a",), (Scale(centre=1.0, spread=2.0, low=2.0, high=5.0),)))
+    soft_bins = SoftBins(("a",), ((1.0, 2.0, 5.0, 6.0),))
+    hat_basis = HatBasis.of(
+        soft_bins, ChannelScaler(("a",), (ChannelScale(centre=1.0, spread=2.0, low=2.0, high=5.0),))
+    )
     scaled = np.array([[0.5], [1.0], [2.0]])  # 2, 3 and 5 as measured
-    np.testing.assert_allclose(hats.weights(scaled), [[1, 0, 1, 0, 0], [1, 0, 2 / 3, 0, 1 / 3], [1, 0, 0, 0, 1]])
+    np.testing.assert_allclose(hat_basis.weights(scaled), [[1, 0, 1, 0, 0], [1, 0, 2 / 3, 0, 1 / 3], [1, 0, 0, 0, 1]])
 
 
 def test_levels_are_quantiles():
@@ -295,48 +302,50 @@ def test_levels_are_quantiles():
         [np.arange(1.0, 9.0)], [np.column_stack([np.arange(8.0), np.full(8, 7.0), [0] * 7 + [1], np.full(8, NAN)])]
     )
     shares = (0.125, 0.375, 0.625, 0.875)
-    assert Levels.fit(streams, shares).knots == (
+    assert SoftBins.fit(streams, shares).knots == (
         tuple(np.quantile(np.arange(8.0), shares)),
         (7.0,),
         (0.0, 0.125),
         (0.0,),
     )
-    assert len(Levels.fit(streams).knots[0]) == 8
-    assert hash(Levels.fit(streams)) == hash(Levels.fit(streams))
+    assert len(SoftBins.fit(streams).knots[0]) == 8
+    assert hash(SoftBins.fit(streams)) == hash(SoftBins.fit(streams))
 
 
 def test_names_are_short_and_differ():
-    levels = Levels(("a", "b", "c"), ((60.0, 75.25), (0.1234567, 0.1234568), (3.0,)))
-    letters = Embedding(1, levels=levels).basis(Schema(("a", "b", "c"))).letters
+    soft_bins = SoftBins(("a", "b", "c"), ((60.0, 75.25), (0.1234567, 0.1234568), (3.0,)))
+    letters = Embedding(1, soft_bins=soft_bins).basis(Schema(("a", "b", "c"))).letters
     assert letters == ("a", "b", "c", "#a", "#a~60", "#a~75.25", "#b", "#b~0.1234567", "#b~0.1234568", "#c", "time")
 
 
 def test_what_is_refused():
     with pytest.raises(EmbeddingError, match="counts=False"):
-        Embedding(counts=False, levels=LEVELS)
+        Embedding(counts=False, soft_bins=LEVELS)
     with pytest.raises(StreamError, match="levels are those of the channels 'a', 'b'"):
-        Embedding(levels=LEVELS)(Streams.from_arrays([[1.0]], [[[1.0]]]), Partition.uniform(1))
+        Embedding(soft_bins=LEVELS)(Streams.from_arrays([[1.0]], [[[1.0]]]), Partition.uniform(1))
     for knots in ((), (1.0, 1.0), (2.0, 1.0), (np.inf,), (NAN,)):
         with pytest.raises(StreamError, match="The levels of 'a' are"):
-            Levels(("a",), (knots,))
+            SoftBins(("a",), (knots,))
     with pytest.raises(StreamError, match="2 channels and levels of 1"):
-        Levels(("a", "b"), ((1.0,),))
+        SoftBins(("a", "b"), ((1.0,),))
     for shares in ((), (0.5, 1.5), (NAN,)):
         with pytest.raises(StreamError, match="The shares are"):
-            Levels.fit(plain(), shares)
+            SoftBins.fit(plain(), shares)
 
 
 def test_models_with_levels_are_saved_and_served(tmp_path):
     streams = plain()[:1]
-    embedding = Embedding(1, scales=SCALES, levels=LEVELS)
+    embedding = Embedding(1, scaler=SCALES, soft_bins=LEVELS)
     logsigs = embedding(streams, Partition.every(1.0))
     assert lc.models.linear.channels_of(logsigs.basis) == 2
-    model = lc.LogSLiCE(logsigs.basis, hidden=4, block=1, outputs=1, initial=lc.StartValues(), key=jax.random.key(0))
+    model = lc.log_slice(
+        logsigs.basis, hidden=4, block=1, outputs=1, initial=lc.TimeZeroInitial(), key=jax.random.key(0)
+    )
     inputs = lc.Inputs.of(logsigs)
-    model = model.fitted_to(inputs, logsigs.source)
+    model = model.fit_preprocessing(inputs, logsigs.spec)
     model.save(tmp_path / "model")
     loaded = lc.load(tmp_path / "model")
-    assert loaded.source == logsigs.source
+    assert loaded.spec == logsigs.spec
     assert predictor_equals_batch(loaded, example_inputs(loaded))
     predictors = lc.Predictors(loaded), lc.Predictors(loaded, reorder=0.5)
     rows = np.full((len(streams.times), 2), NAN)
@@ -345,4 +354,4 @@ def test_models_with_levels_are_saved_and_served(tmp_path):
         some.observe_many(["x"] * len(rows), streams.times.tolist(), rows)
         restored = lc.Predictor(loaded, reorder=None if some is predictors[0] else 0.5).restore(some["x"].state())
         for answer in (some.predict(at=4.0)[0], restored.predict(at=4.0)):
-            np.testing.assert_allclose(answer, lc.predict_all(model, inputs)[0], rtol=1e-5)
+            np.testing.assert_allclose(answer, lc.predict(model, inputs)[0], rtol=1e-5)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from tests.estimators.series import QUICK, labels, values
 
 pytest.importorskip("aeon")

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from tests.estimators.series import QUICK, labels, streams, values
 
 import logcde as lc
 from logcde.estimators import LogCDEClassifier, LogCDERegressor, Slice
@@ -12,6 +11,7 @@ from logcde.estimators.choosing import (
     neat,
     usual_gap,
 )
+from tests.estimators.series import QUICK, labels, streams, values
 
 
 def test_choices_are_shown_with_their_reasons():
@@ -25,7 +25,7 @@ def test_choices_are_shown_with_their_reasons():
 
 def test_every_choice_can_be_made():
     given = {
-        "units": lc.Standard(),
+        "units": lc.scaling.StandardScaler(),
         "partition": lc.Partition.every_events(2),
         "depth": 3,
         "counts": True,

@@ -2,10 +2,10 @@ import numpy as np
 import pandas
 import pytest
 from sklearn.exceptions import NotFittedError
-from tests.estimators.series import COUNT, QUICK, labels, streams, values
 
 from logcde.errors import LogcdeError, StreamError
 from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegressor, Long
+from tests.estimators.series import COUNT, QUICK, labels, streams, values
 
 
 def refused(words: str, X: object, y: object, estimator: object = None) -> None:

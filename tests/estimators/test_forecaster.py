@@ -1,12 +1,12 @@
 import numpy as np
 import pandas
 import pytest
-from tests.estimators.series import COUNT, QUICK, STEPS, streams, values
 
 import logcde as lc
 from logcde.errors import LogcdeError
 from logcde.estimators import LogCDEForecaster, Long
-from logcde.estimators.forecasting import asked_at, asked_by, embedded
+from logcde.estimators.forecaster import asked_at, asked_by, embedded
+from tests.estimators.series import COUNT, QUICK, STEPS, streams, values
 
 
 @pytest.fixture(scope="module")

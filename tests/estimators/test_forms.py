@@ -6,10 +6,10 @@ import numpy as np
 import pandas
 import polars
 import pytest
-from tests.estimators.series import COUNT, QUICK, STEPS, labels, streams, values
 
 import logcde as lc
 from logcde.estimators import LogCDEClassifier, LogCDERegressor, Long, Wide
+from tests.estimators.series import COUNT, QUICK, STEPS, labels, streams, values
 
 
 def long_frame(missing: float = 0.3) -> pandas.DataFrame:

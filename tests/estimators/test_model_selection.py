@@ -7,9 +7,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from tests.estimators.series import COUNT, QUICK, labels, streams, values
 
 from logcde.estimators import LogCDEClassifier, LogCDERegressor, Neural, Slice
+from tests.estimators.series import COUNT, QUICK, labels, streams, values
 
 
 def test_streams_go_through_cross_validation():

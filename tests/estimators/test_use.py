@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 import pytest
-from tests.estimators.series import QUICK, labels, streams, values
 
 import logcde as lc
 from logcde.errors import ArtefactError, CheckpointError
 from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegressor
+from tests.estimators.series import QUICK, labels, streams, values
 
 
 @pytest.mark.parametrize("answers", [labels(), np.arange(24) % 2 + 7])

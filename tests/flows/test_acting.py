@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from logcde.flows import acting
-from logcde.flows.acting import act
-from logcde.kernels import acting as kernels
-from logcde.kernels.acting import targets
+from logcde.flows.scan import act
+from logcde.kernels import flow_ffi as kernels
+from logcde.kernels.flow_ffi import targets
+from logcde.streams import file_scan
 
 SHAPES = [(4, 4, 32), (3, 8, 8), (3, 4, 3), (2, 1, 20), (2, 3, 9), (2, 20, 2)]
 
@@ -33,13 +33,13 @@ def _expected(matrices, hidden):
 
 
 def _twin(matrices, hidden, exact):
-    function = jax.custom_vjp(functools.partial(acting._twin_forward, exact))
+    function = jax.custom_vjp(functools.partial(file_scan._twin_forward, exact))
 
     def forward(matrices, hidden):
-        states = acting._twin_forward(exact, matrices, hidden)
+        states = file_scan._twin_forward(exact, matrices, hidden)
         return states, (matrices, hidden, states)
 
-    function.defvjp(forward, lambda kept, cotangent: acting._twin_backward(exact, *kept, cotangent))
+    function.defvjp(forward, lambda kept, cotangent: file_scan._twin_backward(exact, *kept, cotangent))
     return function(matrices, hidden)
 
 

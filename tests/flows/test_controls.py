@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from logcde import HermiteControl, LinearControl, Partition, RectilinearControl, Streams
+from logcde import Partition, Streams
+from logcde.baselines import HermiteControl, LinearControl, RectilinearControl
 from logcde.errors import ModelError
 from logcde.streams import Keep
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 from jax.test_util import check_grads
 
-from logcde.flows.exponential import expm
+from logcde.flows.blocks import expm
 
 
 def _matrices(size: int, norm: float, count: int = 18) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 
 from logcde import Basis
 from logcde.flows import NeuralField, ReLU, SiLU, Tanh
-from logcde.flows.lie_brackets import drift, words_of
+from logcde.flows.log_ode import drift, words_of
 
 
 def bracket(u, v):

@@ -9,9 +9,21 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from logcde import Acting, Associative, Basis, Chunked, Euler, Exponential, Fastest, Sequential
+from logcde import Basis
 from logcde.errors import ModelError
-from logcde.flows import BlockDiagonal, Dense, Diagonal, DiagonalLowRank, LinearDynamics, Sparse, WalshHadamard, linear
+from logcde.flows import (
+    BlockDiagonal,
+    Dense,
+    Diagonal,
+    DiagonalLowRank,
+    Euler,
+    Exponential,
+    LinearDynamics,
+    Sparse,
+    WalshHadamard,
+    linear,
+)
+from logcde.scans import Associative, Auto, Chunked, MatrixFree, Sequential
 
 KEY = jax.random.key(0)
 BASIS = Basis.of_width(3, 3)
@@ -68,7 +80,7 @@ def _expected(field, steps, flow):
 
 
 @pytest.mark.parametrize("flow", [Exponential(), Euler()], ids=_name)
-@pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(2), Fastest()], ids=_name)
+@pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(2), Auto()], ids=_name)
 @pytest.mark.parametrize("field", FIELDS, indirect=True)
 def test_every_structure_flow_and_scan_is_that_of_plain_matrices(field, scan, flow):
     if isinstance(field, DiagonalLowRank | Sparse | WalshHadamard) and isinstance(scan, Associative | Chunked):
@@ -101,13 +113,13 @@ def _gradients(scan):
     return jax.tree.leaves(jax.grad(loss, argnums=(0, 1))(field, _steps(field)))
 
 
-@pytest.mark.parametrize("scan", [Associative(), Chunked(3), Acting()], ids=_name)
+@pytest.mark.parametrize("scan", [Associative(), Chunked(3), MatrixFree()], ids=_name)
 def test_gradients_agree_between_scans(scan):
     for ours, theirs in zip(_gradients(scan), _gradients(Sequential()), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10 * np.abs(theirs).max())
 
 
-@pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), Acting()], ids=_name)
+@pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), MatrixFree()], ids=_name)
 def test_padding_moves_nothing_whatever_it_holds(blocks, scan):
     dynamics = LinearDynamics(blocks, Exponential(), scan)
     steps = _steps(blocks)

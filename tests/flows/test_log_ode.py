@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
-from tests.flows.linear_field import LinearField
 
 from logcde import Basis
 from logcde.errors import ModelError
 from logcde.flows import Dense, LinearDynamics, LogODE, NeuralField, SiLU, Tanh
 from logcde.flows.solving import integrate
+from tests.flows.linear_field import LinearField
 
 HIDDEN = 4
 

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from logcde import HermiteControl, LinearControl, Partition, RectilinearControl, Streams
+from logcde import Partition, Streams
+from logcde.baselines import ControlODE, HermiteControl, LinearControl, RectilinearControl
 from logcde.errors import ModelError
-from logcde.flows import ControlODE, NeuralField, ReLU, SiLU, Tanh
+from logcde.flows import NeuralField, ReLU, SiLU, Tanh
 
 HIDDEN = 4
 

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from logcde import GRUD, HeldControl, Inputs, Partition, Streams
+from logcde import Inputs, Partition, Streams
+from logcde.baselines import FadingGRU, HeldControl, gru_d
 from logcde.errors import ModelError
-from logcde.flows import FadingGRU
 from logcde.streams import Keep
 
 NAN = np.nan
@@ -67,7 +67,7 @@ def test_unrolling_is_one_row_after_another_and_padding_does_nothing():
 
 def test_rows_of_another_kind_are_refused():
     rows = held([[1.0]], [[[1.0, 2.0]]], Partition.uniform(1), 2.0)
-    model = GRUD(rows.basis, hidden=4, outputs=1, key=jax.random.key(0))
+    model = gru_d(rows.basis, hidden=4, outputs=1, key=jax.random.key(0))
     assert model(Inputs.of(rows)[0]).shape == (1,)
     with pytest.raises(ModelError, match="2 channels need three each. Give the model what a HeldControl makes"):
         model.dynamics.advance(jnp.ones(4, jnp.float32), jnp.ones(5, jnp.float32))

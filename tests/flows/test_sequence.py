@@ -7,11 +7,19 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from logcde import Associative, Chunked, Fastest, Sequential
+from logcde.baselines import (
+    BatchNorm,
+    Gated,
+    LayerNorm,
+    LinearRecurrentUnit,
+    Recurrent,
+    Selective,
+    SimplifiedStateSpace,
+)
+from logcde.baselines.mixing import recur
+from logcde.baselines.state_space import hippo
 from logcde.errors import ModelError
-from logcde.flows import BatchNorm, Gated, LayerNorm, LinearRecurrentUnit, Recurrent, Selective, SimplifiedStateSpace
-from logcde.flows.recurrence import recur
-from logcde.flows.state_space import hippo
+from logcde.scans import Associative, Auto, Chunked, Sequential
 
 F64 = jnp.float64
 ROWS = np.random.default_rng(0).normal(size=(7, 3))
@@ -31,7 +39,7 @@ def by_hand(factors, terms, state):
     return np.array(states)
 
 
-@pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), Fastest()])
+@pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), Auto()])
 @pytest.mark.parametrize("again", [False, True])
 def test_every_way_to_run_a_recurrence_is_the_loop_with_the_same_gradient(scan, again):
     rng = np.random.default_rng(1)
@@ -190,8 +198,8 @@ def test_what_cannot_be_built_is_said():
 
 def learnt(norm, batch, lengths):
     valid = np.arange(batch.shape[1]) < np.asarray(lengths)[:, None]
-    learn = jax.vmap(lambda rows, ok: norm.learn(rows, ok, ("b",)), axis_name="b", out_axes=(0, None))
-    return learn(jnp.asarray(batch), jnp.asarray(valid))
+    apply_train = jax.vmap(lambda rows, ok: norm.apply_train(rows, ok, ("b",)), axis_name="b", out_axes=(0, None))
+    return apply_train(jnp.asarray(batch), jnp.asarray(valid))
 
 
 def test_batch_normalisation_sees_valid_rows_of_the_whole_batch_and_nothing_else():
@@ -235,8 +243,8 @@ def test_layers_do_nothing_at_random_after_training_and_something_in_it():
     stack = Recurrent(2, 3, [unit], [LayerNorm(3, dtype=F64)], dropout=0.5, dtype=F64, key=jax.random.key(1))
     steps, hidden, length = jnp.asarray(ROWS[:, :2]), jnp.zeros(3), jnp.asarray(7)
 
-    def learn(seed):
-        return stack.learn(hidden, steps, length, key=jax.random.key(seed), axes=())[0]
+    def apply_train(seed):
+        return stack.apply_train(hidden, steps, length, key=jax.random.key(seed), axes=())[0]
 
-    assert not np.allclose(learn(0), learn(1))
+    assert not np.allclose(apply_train(0), apply_train(1))
     np.testing.assert_array_equal(stack.unroll(hidden, steps, length), stack.unroll(hidden, steps, length))

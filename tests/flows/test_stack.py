@@ -6,21 +6,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from logcde import Acting, Basis
+from logcde import Basis
 from logcde.errors import ModelError
-from logcde.flows import Block, BlockDiagonal, LinearDynamics, Stack
+from logcde.flows import BlockDiagonal, LinearDynamics, ResidualBlock, Stack
+from logcde.scans import MatrixFree
 
 BASIS = Basis.of_width(2, 2)
 
 
-def stack(layers=3, around=Block(), dtype=jnp.float64):
+def stack(layers=3, around=ResidualBlock(), dtype=jnp.float64):
     field = BlockDiagonal(BASIS, 4, 2, scale=0.5, dtype=dtype, key=jax.random.key(0))
     return Stack(
-        LinearDynamics(field, scan=Acting()),
+        LinearDynamics(field, scan=MatrixFree()),
         layers,
         2,
         around=around,
-        scan=Acting(),
+        scan=MatrixFree(),
         scale=1.0,
         dtype=dtype,
         key=jax.random.key(1),
@@ -31,7 +32,7 @@ def driving(dtype=jnp.float64):
     return jnp.asarray(np.random.default_rng(0).normal(size=(6, 3)) * 0.5, dtype)
 
 
-@pytest.mark.parametrize("around", [Block(), Block(residual=False, glu=False, norm=False)])
+@pytest.mark.parametrize("around", [ResidualBlock(), ResidualBlock(residual=False, glu=False, norm=False)])
 def test_one_interval_at_a_time_gives_the_same_states(around):
     dynamics, steps, start = stack(around=around), driving(), jnp.arange(1.0, 5.0)
     states = dynamics.unroll(start, steps, jnp.asarray(4))
@@ -44,7 +45,7 @@ def test_one_interval_at_a_time_gives_the_same_states(around):
 
 def test_upper_layers_are_driven_by_the_output_below():
     """Two bare layers by hand: the flow of A^0 + sum_j y^j A^j, with y the state of the first."""
-    dynamics = stack(2, Block(residual=False, glu=False, norm=False))
+    dynamics = stack(2, ResidualBlock(residual=False, glu=False, norm=False))
     steps, start = driving(), jnp.arange(1.0, 5.0)
     below = dynamics.first.unroll(start, steps, jnp.asarray(6))
     letters = dynamics.upper[0].field.as_matrices()
@@ -63,7 +64,7 @@ def test_the_future_does_not_change_the_past():
 
 
 def test_one_bare_layer_is_what_it_stands_on():
-    dynamics, steps, start = stack(1, Block(glu=False, norm=False)), driving(), jnp.ones(4)
+    dynamics, steps, start = stack(1, ResidualBlock(glu=False, norm=False)), driving(), jnp.ones(4)
     length = jnp.asarray(6)
     np.testing.assert_array_equal(dynamics.unroll(start, steps, length), dynamics.first.unroll(start, steps, length))
 

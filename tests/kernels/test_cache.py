@@ -11,7 +11,7 @@ from logcde.kernels.flow import WIDEST
 from logcde.kernels.serve import server
 
 # Those of the size that takes least to compile.
-CODE = "import numpy as np; from logcde.kernels.acting import targets; print(targets(1, np.dtype(np.float32), False))"
+CODE = "import numpy as np; from logcde.kernels.flow_ffi import targets; print(targets(1, np.dtype(np.float32), False))"
 
 
 def test_a_second_process_compiles_nothing_for_xla(tmp_path):

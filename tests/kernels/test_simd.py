@@ -2,7 +2,7 @@ import numba as nb
 import numpy as np
 import pytest
 
-from logcde.kernels._side import (
+from logcde.kernels._lane_simd import (
     LANES,
     STEPS,
     add_changes,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logcde.embedding.layout import tensor_size
-from logcde.kernels import tensor, tree
+from logcde.embedding.host import tensor_size
+from logcde.kernels import depth_n, tree
 from logcde.kernels._simd import QUAD
 
 WIDTH = 3
@@ -20,7 +20,7 @@ def some_elements(rng, count, depth):
     out = np.empty((count, size))
     letters, amounts = np.tile(np.arange(WIDTH, dtype=np.int32), count), rng.normal(size=count * WIDTH)
     events = np.arange(count)
-    tensor.compose(
+    depth_n.compose(
         0, count, events, events + 1, np.zeros(count), np.zeros(count), np.zeros(count),
         np.arange(count + 1) * WIDTH, letters, amounts, WIDTH, False, False, WIDTH, depth,
         np.zeros((count, 0)), np.zeros(1, np.int64), np.zeros(0, np.uint64), np.zeros(0), out,

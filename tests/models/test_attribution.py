@@ -18,26 +18,26 @@ STREAMS = lc.Streams.from_arrays(
     channels=["pulse", "temp"],
     horizon=4.0,
 )
-SCALES = lc.Scales.fit(STREAMS, lc.Standard())
+SCALES = lc.ChannelScaler.fit(STREAMS, lc.scaling.StandardScaler())
 
 
-def fitted(depth=1, outputs=1, initial=lc.Learnt(), levels=None, static=0):
+def fitted(depth=1, outputs=1, initial=lc.LearntInitial(), levels=None, static=0):
     embedding = lc.Embedding(depth=depth, scales=SCALES, levels=levels)
     logsigs = embedding(STREAMS, lc.Partition.every(2.0))
     keys = jax.random.split(jax.random.key(0), 2)
-    model = lc.LogSLiCE(logsigs.basis, 4, outputs, initial=initial, static=static, dtype=np.float64, key=keys[0])
+    model = lc.log_slice(logsigs.basis, 4, outputs, initial=initial, static=static, dtype=np.float64, key=keys[0])
     inputs = lc.Inputs.of(logsigs, np.ones((1, static)), dtype=np.float64)
-    return model.fitted_to(inputs, logsigs.source), embedding, inputs
+    return model.fit_preprocessing(inputs, logsigs.spec), embedding, inputs
 
 
 def prediction_of(model, embedding, values, static=None):
     streams = dataclasses.replace(STREAMS, value=values)
     logsigs = embedding(streams, lc.Partition.every(2.0))
-    return float(log_odds(lc.predict_all(model, lc.Inputs.of(logsigs, static, dtype=np.float64))[0]))
+    return float(log_odds(lc.predict(model, lc.Inputs.of(logsigs, static, dtype=np.float64))[0]))
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-@pytest.mark.parametrize("initial", [lc.Learnt(), lc.RawFirstValues(), lc.StartValues()])
+@pytest.mark.parametrize("initial", [lc.LearntInitial(), lc.models.RawFirstValues(), lc.TimeZeroInitial()])
 @pytest.mark.parametrize("depth", [1, 2])
 def test_amounts_add_up_to_what_values_change(depth, initial, outputs):
     model, embedding, _ = fitted(depth, outputs, initial, static=1)
@@ -68,7 +68,7 @@ def test_amounts_are_integrals_of_slopes():
 
 
 def test_levels_are_seen():
-    levels = lc.Levels(("pulse", "temp"), ((60.0, 75.0, 100.0), (36.0, 40.0)))
+    levels = lc.SoftBins(("pulse", "temp"), ((60.0, 75.0, 100.0), (36.0, 40.0)))
     model, _, _ = fitted(levels=levels)
     found = lc.attribute(model, STREAMS, pieces=400)
     assert found.amounts.sum() == pytest.approx(found.prediction - found.ordinary, abs=1e-2)
@@ -84,23 +84,23 @@ def test_what_cannot_be_explained_is_said():
     with pytest.raises(ModelError, match="at least 1"):
         lc.attribute(model, STREAMS, pieces=0)
     with pytest.raises(ModelError, match="not known how this model's log-signatures are made"):
-        lc.attribute(dataclasses.replace(model, source=None), STREAMS)
+        lc.attribute(dataclasses.replace(model, spec=None), STREAMS)
 
 
 @pytest.mark.parametrize("readout", [lc.Terminal(), lc.Mean()])
 def test_predictions_along_a_series_are_those_of_its_prefixes(readout):
-    model = lc.LogSLiCE(lc.Basis(("a", "#a", "time"), 2), 4, 2, readout=readout, key=jax.random.key(1))
+    model = lc.log_slice(lc.Basis(("a", "#a", "time"), 2), 4, 2, readout=readout, key=jax.random.key(1))
     inputs = example_inputs(model)
-    along = lc.predict_along(model, inputs)
+    along = lc.predict_prefixes(model, inputs)
     for length in range(1, inputs.steps.shape[1] + 1):
         cut = eqx.tree_at(lambda tree: tree.length, inputs, jax.numpy.minimum(inputs.length, length))
         there = np.asarray(inputs.length) >= length
-        expected = lc.predict_all(model, cut)[there]
+        expected = lc.predict(model, cut)[there]
         np.testing.assert_allclose(along[there, length - 1], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_pieces_are_no_intervals():
-    controls = lc.HermiteControl()(STREAMS, lc.Partition.uniform(2))
-    model = lc.NCDE(controls.basis, 4, 1, key=jax.random.key(0))
+    controls = lc.baselines.HermiteControl()(STREAMS, lc.Partition.uniform(2))
+    model = lc.baselines.ncde(controls.basis, 4, 1, key=jax.random.key(0))
     with pytest.raises(ModelError, match="Give log-signatures"):
-        lc.predict_along(model, lc.Inputs.of(controls))
+        lc.predict_prefixes(model, lc.Inputs.of(controls))

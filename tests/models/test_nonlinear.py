@@ -28,26 +28,30 @@ def streams():
 
 def log_models(basis, **options):
     return {
-        "log-ncde": lc.LogNCDE(basis, 4, 2, width=5, layers=2, scale=1.0, steps=2, key=KEY, **options),
-        "nrde": lc.NRDE(basis, 4, 2, width=5, layers=2, key=KEY, **options),
-        "deep": lc.DeepLogSLiCE(basis, 4, 2, block=2, layers=2, key=KEY, **options),
+        "log-ncde": lc.log_ncde(basis, 4, 2, width=5, layers=2, scale=1.0, steps=2, key=KEY, **options),
+        "nrde": lc.baselines.nrde(basis, 4, 2, width=5, layers=2, key=KEY, **options),
+        "deep": lc.deep_log_slice(basis, 4, 2, block=2, layers=2, key=KEY, **options),
     }
 
 
 def controls(kind):
-    return {"hermite": lc.HermiteControl(), "linear": lc.LinearControl(), "rectilinear": lc.RectilinearControl()}[kind]
+    return {
+        "hermite": lc.baselines.HermiteControl(),
+        "linear": lc.baselines.LinearControl(),
+        "rectilinear": lc.baselines.RectilinearControl(),
+    }[kind]
 
 
 @pytest.mark.parametrize("name", ["log-ncde", "nrde", "deep"])
 def test_online_equals_offline(name):
     logsigs = lc.Embedding(depth=2)(streams(), PARTITION)
-    model = log_models(logsigs.basis, readout=lc.EachInterval(), dtype=jnp.float64)[name]
+    model = log_models(logsigs.basis, readout=lc.PerInterval(), dtype=jnp.float64)[name]
     inputs = lc.Inputs.of(logsigs, dtype=np.float64)
-    offline = lc.predict_all(model, inputs)
+    offline = lc.predict(model, inputs)
     advance, predict = eqx.filter_jit(model.advance), eqx.filter_jit(model.predict)
     for series in range(2):
         one = inputs[series]
-        kept = model.start(one.opening, one.static)
+        kept = model.start(one.initial, one.static)
         for interval in range(3):
             kept = advance(kept, one.steps[interval])
             np.testing.assert_allclose(predict(kept), offline[series, interval], rtol=1e-9)
@@ -62,7 +66,7 @@ def test_gradients_of_log_models_are_finite(name):
 @pytest.mark.parametrize("kind", ["hermite", "rectilinear"])
 def test_gradients_along_controls_are_finite(kind):
     path = controls(kind)(streams(), PARTITION)
-    model = lc.NCDE(path.basis, 4, 2, width=5, layers=2, dtype=jnp.float64, key=KEY)
+    model = lc.baselines.ncde(path.basis, 4, 2, width=5, layers=2, dtype=jnp.float64, key=KEY)
     _check_gradients(model, lc.Inputs.of(path, dtype=np.float64), np.float64)
 
 
@@ -78,10 +82,10 @@ def _check_gradients(model, inputs, dtype):
 @pytest.mark.parametrize("kind", ["hermite", "linear", "rectilinear"])
 def test_predictions_along_controls_of_ragged_series_equal_those_one_by_one(kind):
     path = controls(kind)(streams(), PARTITION)
-    model = lc.NCDE(path.basis, 4, 2, width=5, readout=lc.EachInterval(), dtype=jnp.float64, key=KEY)
+    model = lc.baselines.ncde(path.basis, 4, 2, width=5, readout=lc.PerInterval(), dtype=jnp.float64, key=KEY)
     inputs = lc.Inputs.of(path, dtype=np.float64)
     assert inputs.outputs.tolist() == [3, 3, 3, 3]
-    together = lc.predict_all(model, inputs)
+    together = lc.predict(model, inputs)
     assert together.shape == (4, 3, 2)
     alone = controls(kind)(streams()[1], PARTITION)
     found = model(lc.Inputs.of(alone, dtype=np.float64)[0])
@@ -99,8 +103,8 @@ def test_only_the_rectilinear_ncde_is_causal():
     )
     for kind, causal in (("rectilinear", True), ("hermite", False), ("linear", False)):
         control = controls(kind)
-        model = lc.NCDE(
-            control.basis(before.schema), 4, 1, width=5, initial=lc.Learnt(), readout=lc.EachInterval(),
+        model = lc.baselines.ncde(
+            control.basis(before.schema), 4, 1, width=5, initial=lc.LearntInitial(), readout=lc.PerInterval(),
             dtype=jnp.float64, key=KEY,
         )  # fmt: skip
         first, second = (model(lc.Inputs.of(control(one, PARTITION), dtype=np.float64)[0]) for one in (before, after))
@@ -109,21 +113,21 @@ def test_only_the_rectilinear_ncde_is_causal():
 
 
 def test_raw_first_values_enter_the_initial_state():
-    path = lc.HermiteControl()(streams(), PARTITION)
-    model = lc.NCDE(path.basis, 4, 2, key=KEY)
+    path = lc.baselines.HermiteControl()(streams(), PARTITION)
+    model = lc.baselines.ncde(path.basis, 4, 2, key=KEY)
     inputs = lc.Inputs.of(path)
     expected = model.initial.weight @ np.array([1.0, 4.0, 0.0], np.float32) + model.initial.bias
-    np.testing.assert_allclose(model.initial(inputs[1].opening, inputs[1].static), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.initial(inputs[1].initial, inputs[1].static), expected, rtol=1e-6)
 
 
 def test_log_signatures_and_controls_are_predicted_as_they_are_in_the_precision_of_the_model():
     streams = lc.Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"])
     logsigs = lc.Embedding(depth=1)(streams, lc.Partition.uniform(2))
-    controls = lc.LinearControl()(streams, lc.Partition.uniform(2))
+    controls = lc.baselines.LinearControl()(streams, lc.Partition.uniform(2))
     for dtype in (jnp.float32, jnp.float64):
-        for data, family in ((logsigs, lc.LogSLiCE), (controls, lc.NCDE)):
+        for data, family in ((logsigs, lc.log_slice), (controls, lc.baselines.ncde)):
             model = family(data.basis, hidden=4, outputs=2, dtype=dtype, key=jax.random.key(0))
-            expected = lc.predict_all(model, lc.Inputs.of(data, dtype=dtype))
-            found = lc.predict_all(model, data)
+            expected = lc.predict(model, lc.Inputs.of(data, dtype=dtype))
+            found = lc.predict(model, data)
             assert found.dtype == dtype
             np.testing.assert_array_equal(found, expected)

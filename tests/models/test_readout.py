@@ -8,7 +8,7 @@ import pytest
 
 import logcde as lc
 from logcde.errors import ModelError
-from logcde.models.readout import Readout
+from logcde.models.readout import ReadoutHead
 from logcde.testing import check_model
 from logcde.testing.examples import example_inputs
 
@@ -16,11 +16,11 @@ BASIS = lc.Basis(("a", "#a", "time"), 1)
 KEY = jax.random.key(0)
 
 
-@pytest.mark.parametrize("reading", [lc.Terminal, lc.EachInterval, lc.Mean])
+@pytest.mark.parametrize("reading", [lc.Terminal, lc.PerInterval, lc.Mean])
 def test_a_model_is_random_with_a_key_only(reading):
-    model = lc.LogSLiCE(BASIS, 4, 2, readout=reading((8,), 0.5), key=KEY)
+    model = lc.log_slice(BASIS, 4, 2, readout=reading((8,), 0.5), key=KEY)
     one = example_inputs(model)[0]
-    without = lc.LogSLiCE(BASIS, 4, 2, readout=reading((8,)), key=KEY)
+    without = lc.log_slice(BASIS, 4, 2, readout=reading((8,)), key=KEY)
     np.testing.assert_array_equal(model(one), without(one))
     np.testing.assert_array_equal(without(one, key=KEY), without(one))
     first, second = (model(one, key=key) for key in jax.random.split(KEY))
@@ -30,7 +30,7 @@ def test_a_model_is_random_with_a_key_only(reading):
 
 
 def test_what_is_left_is_larger_so_that_the_mean_stays():
-    readout = Readout(lc.Terminal((), 0.3), 5, 1, dtype=jnp.float64, key=KEY)
+    readout = ReadoutHead(lc.Terminal((), 0.3), 5, 1, dtype=jnp.float64, key=KEY)
     features = jnp.arange(5.0)
     found = jax.vmap(lambda key: readout.head(features, key))(jax.random.split(KEY, 20_000))
     np.testing.assert_allclose(found.mean(), readout.head(features)[0], atol=0.03)
@@ -40,7 +40,7 @@ def test_what_is_left_is_larger_so_that_the_mean_stays():
 
 
 def test_intervals_of_a_series_leave_out_the_same():
-    readout = Readout(lc.EachInterval((), 0.5), 6, 1, dtype=jnp.float64, key=KEY)
+    readout = ReadoutHead(lc.PerInterval((), 0.5), 6, 1, dtype=jnp.float64, key=KEY)
     states = jnp.ones((3, 6))
     predictions = readout.offline(jnp.zeros(6), states, jnp.asarray(3), KEY)
     assert len(set(np.asarray(predictions)[:, 0].tolist())) == 1
@@ -52,8 +52,8 @@ def test_training_uses_it_and_stays_reproducible():
     logsigs = lc.Embedding(depth=1, dtype=np.float32)(streams, lc.Partition.uniform(2))
     weights = []
     for share in (0.0, 0.5, 0.5):
-        model = lc.Additive(logsigs.basis, 1, readout=lc.Terminal((4,), share), key=KEY)
-        model = lc.Sum([model, lc.LogSLiCE(logsigs.basis, 4, 1, key=KEY)])
+        model = lc.additive(logsigs.basis, 1, readout=lc.Terminal((4,), share), key=KEY)
+        model = lc.Sum([model, lc.log_slice(logsigs.basis, 4, 1, key=KEY)])
         result = lc.fit(model, logsigs, values[:, -1], duration=lc.Epochs(2), progress=False, key=KEY)
         weights.append(np.asarray(result.last.models[0].readout.layers[0].weight))
     assert not np.array_equal(weights[0], weights[1])
@@ -61,7 +61,7 @@ def test_training_uses_it_and_stays_reproducible():
 
 
 def test_parts_of_a_sum_leave_out_different_things():
-    part = lc.Additive(BASIS, 1, readout=lc.Terminal((), 0.5), key=KEY)
+    part = lc.additive(BASIS, 1, readout=lc.Terminal((), 0.5), key=KEY)
     part = eqx.tree_at(lambda tree: tree.readout.layers[0].weight, part, replace_fn=jnp.ones_like)
     model = lc.Sum([part, part])
     one = example_inputs(model)[0]
@@ -73,4 +73,4 @@ def test_parts_of_a_sum_leave_out_different_things():
 @pytest.mark.parametrize("share", [-0.1, 1.0])
 def test_shares_that_make_no_sense_are_refused(share):
     with pytest.raises(ModelError, match="at least 0 and less than 1"):
-        lc.LogSLiCE(BASIS, 4, 2, readout=lc.Terminal((), share), key=KEY)
+        lc.log_slice(BASIS, 4, 2, readout=lc.Terminal((), share), key=KEY)

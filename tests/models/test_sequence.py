@@ -6,18 +6,18 @@ import optax
 import pytest
 
 import logcde as lc
+from logcde.baselines import LRU, S5, S6, Mamba, ssm
 from logcde.errors import ModelError
-from logcde.models import LRU, S5, S6, SSM, Mamba
 from logcde.testing import check_model
 
 UNITS = [S5(state=4, blocks=2), LRU(state=3), S6(state=2), Mamba(state=2, width=2, expansion=1)]
-READINGS = [lc.Mean(), lc.EachInterval(), lc.Terminal(), lc.Mean()]
+READINGS = [lc.Mean(), lc.PerInterval(), lc.Terminal(), lc.Mean()]
 
 
 @pytest.mark.parametrize(("unit", "reading"), list(zip(UNITS, READINGS, strict=True)), ids=["S5", "LRU", "S6", "Mamba"])
 def test_laws(unit, reading):
     basis = lc.Basis.of_width(2, 1)
-    model = SSM(basis, hidden=3, outputs=2, unit=unit, layers=1, readout=reading, key=jax.random.key(0))
+    model = ssm(basis, hidden=3, outputs=2, unit=unit, layers=1, readout=reading, key=jax.random.key(0))
     assert len(check_model(model)) == 10
 
 
@@ -39,7 +39,7 @@ def test_each_learns_which_of_two_rhythms_it_hears(unit):
     waves = [np.sin(w * t + rng.uniform(0, 6))[:, None] for w, t in zip(rhythm, times, strict=True)]
     streams = lc.Streams.from_arrays(times, waves, channels=["wave"])
     rows = lc.Embedding(depth=1, counts=False, time=False)(streams, lc.Partition.every_events(1))
-    model = SSM(rows.basis, hidden=8, outputs=2, unit=unit, layers=1, key=jax.random.key(0))
+    model = ssm(rows.basis, hidden=8, outputs=2, unit=unit, layers=1, key=jax.random.key(0))
     result = lc.fit(
         model,
         rows[:72],
@@ -60,4 +60,4 @@ def test_each_learns_which_of_two_rhythms_it_hears(unit):
 
 def test_no_layers_are_refused():
     with pytest.raises(ModelError, match="at least one"):
-        SSM(lc.Basis.of_width(2, 1), hidden=4, outputs=1, layers=0, key=jax.random.key(0))
+        ssm(lc.Basis.of_width(2, 1), hidden=4, outputs=1, layers=0, key=jax.random.key(0))

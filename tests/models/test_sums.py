@@ -19,9 +19,9 @@ KEYS = jax.random.split(jax.random.key(0), 3)
 
 
 def a_sum(**options):
-    plain = lc.Additive(BASIS, 2, static=1, key=KEYS[0], **options)
+    plain = lc.additive(BASIS, 2, static=1, key=KEYS[0], **options)
     plain = eqx.tree_at(lambda tree: tree.readout.layers[-1].weight, plain, replace_fn=lambda leaf: leaf + 0.3)
-    return lc.Sum((plain, lc.LogSLiCE(BASIS, 4, 2, block=2, static=1, key=KEYS[1], **options)))
+    return lc.Sum((plain, lc.log_slice(BASIS, 4, 2, block=2, static=1, key=KEYS[1], **options)))
 
 
 def test_laws():
@@ -29,7 +29,7 @@ def test_laws():
 
 
 def test_laws_with_a_history():
-    model = lc.Additive(BASIS, 2, history=True, readout=lc.Terminal((3,)), key=KEYS[0])
+    model = lc.additive(BASIS, 2, history=True, readout=lc.Terminal((3,)), key=KEYS[0])
     model = eqx.tree_at(lambda tree: tree.readout.layers[-1].weight, model, replace_fn=lambda leaf: leaf + 0.3)
     assert len(check_model(model)) == 10
 
@@ -37,10 +37,10 @@ def test_laws_with_a_history():
 def test_it_is_the_sum_and_the_mean():
     model = a_sum()
     inputs = example_inputs(model)
-    each = [lc.predict_all(one, inputs) for one in model.models]
-    np.testing.assert_allclose(lc.predict_all(model, inputs), each[0] + each[1], rtol=1e-5, atol=1e-6)
+    each = [lc.predict(one, inputs) for one in model.models]
+    np.testing.assert_allclose(lc.predict(model, inputs), each[0] + each[1], rtol=1e-5, atol=1e-6)
     mean = lc.Sum.mean(list(model.models))
-    np.testing.assert_allclose(lc.predict_all(mean, inputs), (each[0] + each[1]) / 2, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(lc.predict(mean, inputs), (each[0] + each[1]) / 2, rtol=1e-5, atol=1e-6)
 
 
 def test_parts_are_trained_together_and_each_is_scaled():
@@ -50,19 +50,19 @@ def test_parts_are_trained_together_and_each_is_scaled():
     logsigs = lc.Embedding(depth=1, dtype=np.float32)(streams, lc.Partition.uniform(2))
     targets = values[:, -1, :1]
     model = lc.Sum((
-        lc.Additive(logsigs.basis, 1, key=KEYS[0]),
-        lc.LogSLiCE(logsigs.basis, 4, 1, block=2, scaling=lc.UnitIncrements(), key=KEYS[1]),
+        lc.additive(logsigs.basis, 1, key=KEYS[0]),
+        lc.log_slice(logsigs.basis, 4, 1, block=2, scaling=lc.IncrementRMSScaling(), key=KEYS[1]),
     ))  # fmt: skip
     result = lc.fit(
         model, logsigs, targets, optimiser=optax.adam(3e-2), duration=lc.Epochs(30), progress=False, key=KEYS[2]
     )
     assert lc.score(result.model, logsigs, targets, lc.losses.mse) < 0.2 * np.square(targets).mean()
-    assert result.model.source is not None
+    assert result.model.spec is not None
     assert all(part.scaling.factors is not None for part in result.model.models)
 
 
 def test_models_of_other_bases_are_refused():
-    other = lc.LogSLiCE(lc.Basis(("a", "time"), 1), 4, 2, key=KEYS[0])
+    other = lc.log_slice(lc.Basis(("a", "time"), 1), 4, 2, key=KEYS[0])
     with pytest.raises(ModelError, match="2 different bases"):
         lc.Sum((*a_sum().models, other))
     with pytest.raises(ModelError, match="no models"):
@@ -71,7 +71,7 @@ def test_models_of_other_bases_are_refused():
 
 def test_totals_have_unit_spread():
     steps = jnp.asarray(np.random.default_rng(1).normal(size=(50, 3, 2)) * [5.0, 0.1])
-    scaling = lc.UnitTotals().fit(steps, lc.Basis(("a", "b"), 1))
+    scaling = lc.TotalStdScaling().fit(steps, lc.Basis(("a", "b"), 1))
     totals = scaling(steps, lc.Basis(("a", "b"), 1)).sum(axis=1)
     np.testing.assert_allclose(totals.std(axis=0), 1.0)
     assert scaling.fit(2 * steps, lc.Basis(("a", "b"), 1)) == scaling

@@ -14,7 +14,7 @@ def megabytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 schema, embedding = Schema(("a", "b", "c")), Embedding(depth=2)
-model = LogSLiCE(embedding.basis(schema), hidden=8, block=4, outputs=1, key=jax.random.key(0))
+model = log_slice(embedding.basis(schema), hidden=8, block=4, outputs=1, key=jax.random.key(0))
 predictor = Predictor(model, schema=schema, embedding=embedding, partition=Partition.every(100.0))
 row, known = np.array([1.0, np.nan, 2.0]), []
 for event in range(1, 1_000_001):

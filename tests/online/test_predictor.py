@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import logcde as lc
-from logcde.embedding import Source
+from logcde.embedding import EmbeddingSpec
 from logcde.errors import ModelError, StreamError
 from logcde.flows import LinearDynamics
-from logcde.online.linear import LinearModel, served
-from logcde.online.serving import CompiledModel
+from logcde.online.serving import CompiledModel, LinearModel, served
 from logcde.streams import DatetimeClock, Schema, Term
 
 KEY = jax.random.key(0)
@@ -34,13 +33,20 @@ RULES = {
 
 
 def a_model(readout=None, initial=None, embedding=EMBEDDING, schema=SCHEMA, partition=None, **options):
-    options = {"hidden": 6, "block": 2, "outputs": 2, "dtype": jnp.float64, "scan": lc.Acting(), "key": KEY} | options
+    options = {
+        "hidden": 6,
+        "block": 2,
+        "outputs": 2,
+        "dtype": jnp.float64,
+        "scan": lc.scans.MatrixFree(),
+        "key": KEY,
+    } | options
     basis = embedding.basis(schema)
-    scaling = lc.UnitIncrements(tuple(np.linspace(0.5, 1.0, basis.width).tolist()))
-    model = lc.LogSLiCE(
-        basis, readout=readout or lc.Terminal(), initial=initial or lc.Learnt(), scaling=scaling, **options
+    scaling = lc.IncrementRMSScaling(tuple(np.linspace(0.5, 1.0, basis.width).tolist()))
+    model = lc.log_slice(
+        basis, readout=readout or lc.Terminal(), initial=initial or lc.LearntInitial(), scaling=scaling, **options
     )
-    return dataclasses.replace(model, source=Source(embedding.coordinates(schema), partition or RULES["every"]))
+    return dataclasses.replace(model, spec=EmbeddingSpec(embedding.coordinates(schema), partition or RULES["every"]))
 
 
 class Wrapped(LinearDynamics):
@@ -49,9 +55,9 @@ class Wrapped(LinearDynamics):
 
 MODELS = {
     "last": lambda: a_model(),
-    "start": lambda: a_model(lc.Mean(widths=(3,), initial=True), lc.StartValues(), static=2),
-    "each": lambda: a_model(lc.EachInterval(widths=(4,)), hidden=2, block=2),
-    "diagonal": lambda: a_model(lc.Mean(), flow=lc.Euler(), block=1),
+    "start": lambda: a_model(lc.Mean(widths=(3,), initial=True), lc.TimeZeroInitial(), static=2),
+    "each": lambda: a_model(lc.PerInterval(widths=(4,)), hidden=2, block=2),
+    "diagonal": lambda: a_model(lc.Mean(), flow=lc.flows.Euler(), block=1),
 }
 
 
@@ -81,8 +87,8 @@ def histories(draw):
     for time in times:
         seen = draw(st.sampled_from([("a",), ("b",), ("a", "b"), ()]))
         moments.append((time / 16, {name: draw(numbers) for name in seen}, draw(st.booleans())))
-    looks = [draw(st.sampled_from([None, 0, 1, 3, 9])) for _ in times]
-    return moments, looks
+    initials = [draw(st.sampled_from([None, 0, 1, 3, 9])) for _ in times]
+    return moments, initials
 
 
 def offline(model, rule, history, ends, time):
@@ -97,16 +103,16 @@ def offline(model, rule, history, ends, time):
     length = int(logsigs.lengths[0])
     padded = np.pad(logsigs.values, ((0, 0), (0, 24 - length), (0, 0)))  # one shape for all
     logsigs = dataclasses.replace(logsigs, values=padded)
-    prediction = lc.predict_all(model, lc.Inputs.of(logsigs, static, dtype=np.float64))[0]
+    prediction = lc.predict(model, lc.Inputs.of(logsigs, static, dtype=np.float64))[0]
     return prediction[length - 1] if prediction.ndim == 2 else prediction
 
 
-def replay(model, rule, moments, looks, compare):
+def replay(model, rule, moments, initials, compare):
     """Feed a history to a predictor; at every look, compare."""
     static = STATIC if model.initial.weight.shape[1] == 6 else None
     predictor = lc.Predictor(model, partition=rule, static=static)
     ends = []
-    for n, ((time, values, closes), look) in enumerate(zip(moments, looks, strict=True)):
+    for n, ((time, values, closes), look) in enumerate(zip(moments, initials, strict=True)):
         if closes and rule is RULES["told"] and time > 0:
             predictor.close(time)
             ends.append(time)
@@ -147,7 +153,7 @@ def test_what_is_served_how():
 @settings(max_examples=20, deadline=None)
 @given(history=histories())
 def test_looking_and_moving_to_another_process_change_nothing(rule, history):
-    moments, looks = history
+    moments, initials = history
     model = fast("last")
 
     def move(predictor, _, __, at):
@@ -157,8 +163,8 @@ def test_looking_and_moving_to_another_process_change_nothing(rule, history):
         np.testing.assert_array_equal(fresh.predict(at), predictor.predict(at))
         np.testing.assert_array_equal(predictor.copy().predict(at), predictor.predict(at))
 
-    looking = replay(model, rule, moments, looks, move)
-    quiet = replay(model, rule, moments, [None] * len(looks), move)
+    looking = replay(model, rule, moments, initials, move)
+    quiet = replay(model, rule, moments, [None] * len(initials), move)
     assert looking.state() == quiet.state()
 
 
@@ -194,7 +200,7 @@ def test_a_long_silence_is_many_intervals():
     streams = lc.Streams.from_events([("s", 0.0005, {"a": 1.0})], ["a", "b"], horizon=9.0)
     inputs = lc.Inputs.of(EMBEDDING(streams, lc.Partition.every(0.001)), dtype=np.float64)
     assert inputs.steps.shape[1] == 9000
-    np.testing.assert_allclose(ahead, lc.predict_all(model, inputs)[0], rtol=1e-9)
+    np.testing.assert_allclose(ahead, lc.predict(model, inputs)[0], rtol=1e-9)
     assert len(predictor.state()["prefix"]["waiting"]) == 1
 
 
@@ -281,8 +287,8 @@ def test_refusals_change_nothing():
 
 def test_models_that_cannot_be_served_say_why():
     with pytest.raises(ModelError, match="FirstValues reads the first value.*StartValues"):
-        lc.Predictor(a_model(initial=lc.FirstValues()))
-    bare = dataclasses.replace(fast("last"), source=None)
+        lc.Predictor(a_model(initial=lc.FirstValueInitial()))
+    bare = dataclasses.replace(fast("last"), spec=None)
     with pytest.raises(ModelError, match="does not say how"):
         lc.Predictor(bare)
     with pytest.raises(ModelError, match="schema and the embedding together"):
@@ -324,7 +330,7 @@ def test_higher_order_terms():
         terms={schema.terms[0]: [[0.3, -0.1]]},
     )  # fmt: skip
     inputs = lc.Inputs.of(EMBEDDING(streams, RULES["every"]), dtype=np.float64)
-    np.testing.assert_allclose(predictor.predict(0.75), lc.predict_all(model, inputs)[0], rtol=1e-12)
+    np.testing.assert_allclose(predictor.predict(0.75), lc.predict(model, inputs)[0], rtol=1e-12)
 
 
 def test_the_model_s_precision():

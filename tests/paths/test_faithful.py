@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.embedding import strategies
 
 from logcde.embedding import Embedding
-from logcde.paths.alike import Rows, alike
+from logcde.paths.canonical import Rows, alike
 from logcde.paths.faithful import Reason, check_faithful
 from logcde.paths.realisation import realise
 from logcde.streams import Keep, Partition, Streams, Term
+from tests.embedding import strategies
 
 NAN = np.nan
 VALUES_ONLY = Embedding(counts=False, time=False)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logcde.algebra import Basis, Lie, exp
-from logcde.paths.corners import corners
-from logcde.paths.loops import log_signature, polygon
+from logcde.paths.canonical import corners
+from logcde.paths.realisation import log_signature, polygon
 
 
 @pytest.mark.parametrize(("width", "depth"), [(1, 3), (2, 1), (2, 2), (2, 5), (3, 4), (4, 3)])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.embedding import strategies
 
 from logcde.algebra import log, multiply_exp, project, unit
 from logcde.embedding import Embedding
@@ -17,6 +16,7 @@ from logcde.errors import EmbeddingError
 from logcde.paths.decoding import decode
 from logcde.paths.realisation import realise
 from logcde.streams import DatetimeClock, FirstStamp, Keep, Partition, Schema, Streams, Term
+from tests.embedding import strategies
 
 NAN = np.nan
 FULL = Embedding()

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from logcde.paths import unseen
 from logcde.streams import Streams
 
 

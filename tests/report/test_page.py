@@ -6,11 +6,11 @@ import subprocess
 import msgspec
 import numpy as np
 import pytest
-from tests.report.reading import opened
-from tests.report.runs import NASTY, a_run, of_classes, of_numbers
 
 from logcde.report.page import page
 from logcde.report.record import Look
+from tests.report.reading import opened
+from tests.report.runs import NASTY, a_run, of_classes, of_numbers
 
 CHANCES = [[0.9, 0.1], [0.2, 0.8], [0.55, 0.45], [0.99, 0.01]]
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from logcde.errors import StreamError
 from logcde.streams import DatetimeClock, Earliest, FirstStamp, NumericClock, Streams, TimedeltaClock
-from logcde.streams.clock import Stamps, unit_name, zone_named
-from logcde.streams.ticks import Ticks
+from logcde.streams.clock import Stamps, Ticks, unit_name, zone_named
 
 UNITS = [timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1), timedelta(minutes=7)]
 

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logcde.streams import KeepLast, Streams
-from logcde.streams.encode import factorise
-from logcde.streams.labels import encode
+from logcde.streams.labels import encode, factorise
 from logcde.streams.rows import stable_order
 
 

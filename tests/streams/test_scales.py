@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import logcde as lc
 from logcde.errors import StreamError
-from logcde.streams import Range, Robust, Scale, Scales, Standard, Streams
+from logcde.streams import ChannelScale, ChannelScaler, MinMaxScaler, RobustScaler, StandardScaler, Streams
 
 NAN = np.nan
 
@@ -21,29 +21,29 @@ def column(values, name="a"):
 
 
 def scale_of(values, units, **limits):
-    return Scales.fit(column(values), units, {"a": tuple(limits["limits"])} if limits else None).each[0]
+    return ChannelScaler.fit(column(values), units, {"a": tuple(limits["limits"])} if limits else None).each[0]
 
 
 def test_standard_units_are_mean_and_deviation_of_what_was_observed():
     streams = Streams.from_dense(np.array([[[1.0, NAN], [3.0, 7.0]], [[NAN, 7.0], [8.0, 7.0]]]))
-    scales = Scales.fit(streams, Standard())
-    assert (scales.each[0].centre, scales.each[0].spread) == pytest.approx((4.0, np.std([1.0, 3.0, 8.0])))
-    assert scales.each[1] == Scale(7.0, 1.0)  # a constant becomes zero
-    scaled = scales(streams)
+    scaler = ChannelScaler.fit(streams, StandardScaler())
+    assert (scaler.each[0].centre, scaler.each[0].spread) == pytest.approx((4.0, np.std([1.0, 3.0, 8.0])))
+    assert scaler.each[1] == ChannelScale(7.0, 1.0)  # a constant becomes zero
+    scaled = scaler(streams)
     mine = scaled.value[scaled.channel == 0]
     np.testing.assert_allclose((mine.mean(), mine.std()), (0, 1), atol=1e-12)
     assert dataclasses.replace(scaled, value=streams.value) == streams
 
 
 def test_ranges_become_minus_one_to_one():
-    assert scale_of([3.0, 9.0, 5.0], Range()) == Scale(6.0, 3.0)
-    assert scale_of([4.0, 4.0], Range()) == Scale(4.0, 1.0)
+    assert scale_of([3.0, 9.0, 5.0], MinMaxScaler()) == ChannelScale(6.0, 3.0)
+    assert scale_of([4.0, 4.0], MinMaxScaler()) == ChannelScale(4.0, 1.0)
 
 
 def test_robust_units_do_not_mind_wild_values():
     calm = np.random.default_rng(0).normal(50.0, 5.0, 4000)
     wild = np.concatenate([calm, [1e9, -1e9]])
-    one, other = scale_of(calm, Robust()), scale_of(wild, Robust())
+    one, other = scale_of(calm, RobustScaler()), scale_of(wild, RobustScaler())
     assert one.bend == other.bend == math.inf
     assert (one.centre, one.spread) == pytest.approx((50.0, 5.0), rel=0.05)
     assert (other.centre, other.spread) == pytest.approx((one.centre, one.spread), rel=0.01)
@@ -53,10 +53,10 @@ def test_robust_units_do_not_mind_wild_values():
 def test_long_tails_are_bent_and_short_ones_are_not():
     rng = np.random.default_rng(1)
     skewed = np.exp(1.5 * rng.normal(size=4000))
-    assert scale_of(skewed, Robust()).bend == pytest.approx(1.0, rel=0.1)  # its median
-    assert scale_of(-skewed, Robust()).bend == pytest.approx(1.0, rel=0.1)
-    assert scale_of(rng.exponential(size=4000), Robust()).bend == math.inf
-    scaled = Scales.fit(column(skewed), Robust())(column(skewed)).value
+    assert scale_of(skewed, RobustScaler()).bend == pytest.approx(1.0, rel=0.1)  # its median
+    assert scale_of(-skewed, RobustScaler()).bend == pytest.approx(1.0, rel=0.1)
+    assert scale_of(rng.exponential(size=4000), RobustScaler()).bend == math.inf
+    scaled = ChannelScaler.fit(column(skewed), RobustScaler())(column(skewed)).value
     assert np.abs(scaled).max() < 8
 
 
@@ -64,38 +64,40 @@ def test_long_tails_are_bent_and_short_ones_are_not():
     "values", [[0.0] * 50, [0.0] * 50 + [1.0], [3.0], [0.0, 0.0, 1e-300], [0.0, 0.0, 3.0, 1e-308, 1e-308], [0.1] * 7]
 )
 def test_channels_that_hardly_change_have_finite_units(values):
-    for units in (Robust(), Robust(tails=0.0), Standard()):
+    for units in (RobustScaler(), RobustScaler(tails=0.0), StandardScaler()):
         scale = scale_of(values, units)
         assert scale.spread > 0
-        scaled = Scales(("a",), (scale,))(column(values)).value
+        scaled = ChannelScaler(("a",), (scale,))(column(values)).value
         assert np.isfinite(scaled).all()
 
 
 def test_limits_come_before_anything_is_learnt_and_what_they_clip_is_counted():
     streams = column([36.0, 37.0, 38.0, 0.0, 0.0, 300.0])
-    scales = Scales.fit(streams, Standard(), {"a": (25.0, 45.0)})
+    scaler = ChannelScaler.fit(streams, StandardScaler(), {"a": (25.0, 45.0)})
     kept = np.array([36.0, 37.0, 38.0, 25.0, 25.0, 45.0])
-    assert scales.each[0] == Scale(kept.mean().item(), kept.std().item(), 25.0, 45.0)
-    (row,) = scales.clipped(streams)
+    assert scaler.each[0] == ChannelScale(kept.mean().item(), kept.std().item(), 25.0, 45.0)
+    (row,) = scaler.clipped(streams)
     assert (row.channel, row.observations, row.below, row.above) == ("a", 6, 2, 1)
-    assert any("limits" in sentence for sentence in lc.Embedding(scales=scales).invariances())
-    assert lc.Embedding(scales=Scales.fit(streams, Standard())).invariances() == lc.Embedding().invariances()
+    assert any("limits" in sentence for sentence in lc.Embedding(scaler=scaler).invariances())
+    assert (
+        lc.Embedding(scaler=ChannelScaler.fit(streams, StandardScaler())).invariances() == lc.Embedding().invariances()
+    )
 
 
 def test_a_channel_that_was_never_observed_stays_as_it_is():
     streams = Streams.from_arrays([[1.0]], [[[1.0, NAN]]], channels=["a", "b"])
-    assert Scales.fit(streams, limits={"b": (0.0, 5.0)}).each[1] == Scale(low=0.0, high=5.0)
+    assert ChannelScaler.fit(streams, limits={"b": (0.0, 5.0)}).each[1] == ChannelScale(low=0.0, high=5.0)
 
 
 @settings(deadline=None)
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.sampled_from([Robust(), Standard()]))
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.sampled_from([RobustScaler(), StandardScaler()]))
 def test_larger_values_never_become_smaller(values, units):
-    scales = Scales.fit(column(values), units)
+    scaler = ChannelScaler.fit(column(values), units)
     ordered = np.sort(np.asarray(values))
-    assert (np.diff(scales(column(ordered)).value) >= 0).all()
+    assert (np.diff(scaler(column(ordered)).value) >= 0).all()
 
 
-SCALES = Scales(("a", "b"), (Scale(2.0, 0.5, low=-4.0, high=4.0), Scale(-1.0, 3.0, bend=0.7)))
+SCALES = ChannelScaler(("a", "b"), (ChannelScale(2.0, 0.5, low=-4.0, high=4.0), ChannelScale(-1.0, 3.0, bend=0.7)))
 
 
 def drawn(seed=0):
@@ -110,11 +112,11 @@ def test_every_engine_embeds_values_in_their_units():
     times, values = drawn()
     streams = Streams.from_arrays([times], [values], channels=["a", "b"], horizon=6.0)
     partition = lc.Partition.every(2.0)
-    scaled, plain = lc.Embedding(scales=SCALES), lc.Embedding()
+    scaled, plain = lc.Embedding(scaler=SCALES), lc.Embedding()
     expected = plain(SCALES(streams), partition)
     found = scaled(streams, partition)
     np.testing.assert_array_equal(found.values, expected.values)
-    np.testing.assert_array_equal(found.opening.first, expected.opening.first)
+    np.testing.assert_array_equal(found.initial.first, expected.initial.first)
     np.testing.assert_allclose(scaled.on_device(streams, partition).values, expected.values, atol=1e-9)
     online = scaled.online(streams.schema)
     for time, row in zip(times[:2], values[:2], strict=True):
@@ -141,42 +143,44 @@ def test_every_engine_embeds_values_in_their_units():
 def test_a_served_model_takes_values_as_measured(tmp_path):
     times, values = drawn()
     streams = Streams.from_arrays([times], [values], channels=["a", "b"], horizon=6.0)
-    logsigs = lc.Embedding(scales=SCALES)(streams, lc.Partition.every(2.0))
-    model = lc.LogSLiCE(logsigs.basis, hidden=4, block=1, outputs=1, initial=lc.StartValues(), key=jax.random.key(0))
+    logsigs = lc.Embedding(scaler=SCALES)(streams, lc.Partition.every(2.0))
+    model = lc.log_slice(
+        logsigs.basis, hidden=4, block=1, outputs=1, initial=lc.TimeZeroInitial(), key=jax.random.key(0)
+    )
     inputs = lc.Inputs.of(logsigs)
-    model = model.fitted_to(inputs, logsigs.source)
+    model = model.fit_preprocessing(inputs, logsigs.source)
     model.save(tmp_path / "model")
     predictor = lc.Predictor(lc.load(tmp_path / "model"))
     for time, row in zip(times, values, strict=True):
         predictor.observe(time, row)
-    np.testing.assert_allclose(predictor.predict(at=6.0), lc.predict_all(model, inputs)[0], rtol=1e-5)
+    np.testing.assert_allclose(predictor.predict(at=6.0), lc.predict(model, inputs)[0], rtol=1e-5)
 
 
 def test_values_that_are_alike_beyond_their_limits_collide_and_others_do_not():
     streams = Streams.from_arrays([[1.0], [1.0], [1.0]], [[[9.0]], [[5.0]], [[3.0]]], ids=["x", "y", "z"])
-    scales = Scales(("x1",), (Scale(high=4.0),))
-    report = lc.check_faithful(streams, lc.Embedding(scales=scales))
+    scaler = ChannelScaler(("x1",), (ChannelScale(high=4.0),))
+    report = lc.check_faithful(streams, lc.Embedding(scaler=scaler))
     assert [collision.series for collision in report.collisions] == [("x", "y")]
 
 
 def test_what_is_refused():
     streams = column([1.0, 2.0])
     with pytest.raises(StreamError, match="limits for 'pulse', which is not a channel"):
-        Scales.fit(streams, limits={"pulse": (0.0, 1.0)})
+        ChannelScaler.fit(streams, limits={"pulse": (0.0, 1.0)})
     with pytest.raises(StreamError, match="first is below the second"):
-        Scales.fit(streams, limits={"a": (1.0, 1.0)})
+        ChannelScaler.fit(streams, limits={"a": (1.0, 1.0)})
     with pytest.raises(StreamError, match="scales are those of the channels 'a', 'b'"):
-        lc.Embedding(scales=SCALES)(streams, lc.Partition.uniform(1))
+        lc.Embedding(scaler=SCALES)(streams, lc.Partition.uniform(1))
     with pytest.raises(StreamError, match="below 0.25"):
-        Robust(tails=0.3)
+        RobustScaler(tails=0.3)
     with pytest.raises(StreamError, match="one for each"):
-        Scales(("a", "b"), (Scale(),))
+        ChannelScaler(("a", "b"), (ChannelScale(),))
     terms = Streams.from_arrays(
-        [[1.0]], [[[1.0, 2.0]]], channels=["a", "b"], terms={lc.Term("area", ("a", "b")): [[1.0]]}
+        [[1.0]], [[[1.0, 2.0]]], channels=["a", "b"], terms={lc.streams.Term("area", ("a", "b")): [[1.0]]}
     )
     with pytest.raises(StreamError, match="higher-order terms, such as 'area'"):
-        Scales.fit(terms)
-    online = lc.Embedding(scales=SCALES).online(lc.Schema(("a", "b")))
+        ChannelScaler.fit(terms)
+    online = lc.Embedding(scaler=SCALES).online(lc.Schema(("a", "b")))
     with pytest.raises(StreamError, match="Channel 'a' is infinite"):
         online.observe(1.0, {"a": math.inf})
     with pytest.raises(StreamError, match="infinite"):

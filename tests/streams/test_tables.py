@@ -10,13 +10,11 @@ import pytest
 
 from logcde.errors import StreamError, TableError
 from logcde.streams import FirstStamp, Streams
-from logcde.streams.files import open_table
-from logcde.streams.join import join
-from logcde.streams.layout import Layout
-from logcde.streams.pieces import all_streams, some_streams
-from logcde.streams.policies import Average, Drop, Earliest, Forbid
-from logcde.streams.reading import Reading
-from logcde.streams.scan import scan
+from logcde.streams.arrays import Reading
+from logcde.streams.file_scan import all_streams, scan, some_streams
+from logcde.streams.files import Layout, open_table
+from logcde.streams.rows import Average, Drop, Earliest, Forbid
+from logcde.streams.transforms import join
 
 LONG = Layout.long("id", "t", "name", "x")
 

@@ -9,13 +9,13 @@ import pytest
 from jaxtyping import Array
 
 import logcde as lc
-from logcde.embedding import Coordinates, Source
-from logcde.errors import ModelError
+from logcde.embedding import Coordinates, EmbeddingSpec
+from logcde.errors import CheckFailed, ModelError
 from logcde.flows import AbstractDynamics, LinearDynamics
 from logcde.models import AbstractModel
-from logcde.models.initial import AbstractLook
+from logcde.models.initial import AbstractInitial
 from logcde.streams import DatetimeClock, Schema
-from logcde.testing import CheckFailed, check_model
+from logcde.testing import check_model
 from logcde.testing.check import LAWS
 from logcde.testing.examples import example_inputs
 
@@ -25,13 +25,18 @@ BASIS = COORDINATES.basis
 
 
 def a_model(**options):
-    return lc.LogSLiCE(BASIS, **{"hidden": 4, "block": 2, "outputs": 2, "dtype": jnp.float64, "key": KEY} | options)
+    return lc.log_slice(BASIS, **{"hidden": 4, "block": 2, "outputs": 2, "dtype": jnp.float64, "key": KEY} | options)
 
 
 GOOD = {
     "single": {"dtype": jnp.float32, "hidden": 2},
-    "each": {"readout": lc.EachInterval(widths=(3,)), "initial": lc.StartValues(), "static": 2},
-    "mean": {"readout": lc.Mean(initial=True), "block": 1, "flow": lc.Euler(), "scaling": lc.UnitIncrements()},
+    "each": {"readout": lc.PerInterval(widths=(3,)), "initial": lc.TimeZeroInitial(), "static": 2},
+    "mean": {
+        "readout": lc.Mean(initial=True),
+        "block": 1,
+        "flow": lc.flows.Euler(),
+        "scaling": lc.IncrementRMSScaling(),
+    },
 }
 
 
@@ -41,21 +46,21 @@ def test_good_models_pass(options):
 
 
 def test_only_laws_that_apply_are_named():
-    skipped = set(LAWS) - set(check_model(a_model(initial=lc.FirstValues())))
+    skipped = set(LAWS) - set(check_model(a_model(initial=lc.FirstValueInitial())))
     assert skipped == {"the future never changes the past", "online equals batch", "a predictor equals batch"}
 
 
 def test_a_source_with_another_clock_passes():
     schema = Schema(("a", "b"), DatetimeClock())
-    source = Source(dataclasses.replace(COORDINATES, schema=schema), lc.Partition.calendar(lc.Calendar.DAY))
-    assert check_model(dataclasses.replace(a_model(), source=source)) == list(LAWS)
+    spec = EmbeddingSpec(dataclasses.replace(COORDINATES, schema=schema), lc.Partition.calendar(lc.Calendar.DAY))
+    assert check_model(dataclasses.replace(a_model(), spec=spec)) == list(LAWS)
 
 
 class AbstractToy(AbstractModel):
     """Running sums of the steps, times a weight."""
 
     weight: Array
-    source: None = eqx.field(static=True, default=None)
+    spec: None = eqx.field(static=True, default=None)
 
     def sums(self, inputs):
         valid = jnp.arange(len(inputs.steps), dtype=inputs.length.dtype) < inputs.length
@@ -64,7 +69,7 @@ class AbstractToy(AbstractModel):
     def penalty(self):
         return jnp.sum(self.weight)
 
-    def fitted_to(self, inputs, source):
+    def fit_preprocessing(self, inputs, spec):
         return self
 
 
@@ -143,7 +148,7 @@ class Drifting(AbstractDynamics):
 
 
 @lc.register
-class Peeking(AbstractLook):
+class Peeking(AbstractInitial):
     """Says that it is causal and is not."""
 
     causal: bool = eqx.field(default=True, init=False, static=True)
@@ -151,8 +156,8 @@ class Peeking(AbstractLook):
     def size(self, channels):
         return channels
 
-    def __call__(self, opening):
-        return opening.first
+    def __call__(self, initial):
+        return initial.first
 
 
 @pytest.mark.parametrize(("law", "above"), [("online equals batch", 0.0), ("a predictor equals batch", 1.2)])

@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 import logcde as lc
-from logcde.flows import BatchNorm
+from logcde.baselines import BatchNorm
 from logcde.models import AbstractBatchModel
 
 BASIS = lc.Basis.of_width(2, 2)
@@ -45,24 +45,24 @@ class Toy(AbstractBatchModel):
     weight: jax.Array
     bias: jax.Array
     norm: BatchNorm | None
-    scaling: lc.Unscaled | lc.UnitIncrements
+    scaling: lc.scaling.NoScaling | lc.IncrementRMSScaling
     each: bool = eqx.field(static=True)
     noise: float = eqx.field(static=True)
-    source: None = eqx.field(default=None, static=True)
+    spec: None = eqx.field(default=None, static=True)
 
     def __call__(self, inputs, *, key=None):
         states = self.states(inputs)
         return self.read(states if self.norm is None else self.norm(states), inputs, key)
 
-    def learn(self, inputs, *, key, axes):
+    def apply_train(self, inputs, *, key, axes):
         if self.norm is None:
             return self(inputs, key=key), None
         valid = jnp.arange(len(inputs.steps), dtype=inputs.length.dtype) < inputs.length
-        states, noted = self.norm.learn(self.states(inputs), valid, axes)
-        return self.read(states, inputs, key), noted
+        states, batch_stats = self.norm.apply_train(self.states(inputs), valid, axes)
+        return self.read(states, inputs, key), batch_stats
 
-    def noting(self, noted):
-        return dataclasses.replace(self, norm=noted)
+    def with_batch_stats(self, batch_stats):
+        return dataclasses.replace(self, norm=batch_stats)
 
     def states(self, inputs):
         valid = jnp.arange(len(inputs.steps), dtype=inputs.length.dtype) < inputs.length
@@ -83,7 +83,7 @@ class Toy(AbstractBatchModel):
     def penalty(self):
         return jnp.linalg.norm(self.weight)
 
-    def fitted_to(self, inputs, source):
+    def fit_preprocessing(self, inputs, spec):
         return dataclasses.replace(self, scaling=self.scaling.fit(inputs.steps, BASIS))
 
 
@@ -94,7 +94,7 @@ def model(
     noise: float = 0.0,
     dtype=jnp.float64,
     seed: int = 0,
-    scaling: lc.Unscaled | lc.UnitIncrements = lc.Unscaled(),
+    scaling: lc.scaling.NoScaling | lc.IncrementRMSScaling = lc.scaling.NoScaling(),
     normalised: bool = False,
 ) -> Toy:
     weight, bias = jax.random.normal(jax.random.key(seed), (2, BASIS.dimension + static, outputs), dtype)

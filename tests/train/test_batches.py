@@ -6,11 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.train import tasks
 
 import logcde as lc
-from logcde.train.batches import Plan, bucket_edges, buckets_of
-from logcde.train.examples import examples_of
+from logcde.train.data import Plan, bucket_edges, buckets_of, examples_of
+from tests.train import tasks
 
 plans = st.tuples(
     st.lists(st.integers(1, 20), min_size=1, max_size=3), st.integers(1, 8), st.integers(0, 3), st.integers(0, 9)
@@ -77,7 +76,7 @@ def test_buckets_do_not_change_a_score():
     of_pieces = lc.Inputs(
         pieces.steps,
         pieces.length,
-        pieces.opening,
+        pieces.initial,
         pieces.static,
         jnp.asarray(ends, jnp.int32),
         jnp.asarray(queries, jnp.int32),

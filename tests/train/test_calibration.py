@@ -3,12 +3,12 @@
 import jax
 import numpy as np
 import pytest
-from tests.train import tasks
 
 import logcde as lc
 from logcde.errors import TrainingError
 from logcde.train import calibrated
 from logcde.train.calibration import LARGEST, temperature_of
+from tests.train import tasks
 
 RNG = np.random.default_rng(0)
 
@@ -49,23 +49,23 @@ def test_where_nothing_can_be_told():
     assert temperature_of(np.ones((10, 3)), np.zeros(10, int)) == 1.0
 
 
-@pytest.mark.parametrize("readout", [lc.Terminal(), lc.EachInterval()])
+@pytest.mark.parametrize("readout", [lc.Terminal(), lc.PerInterval()])
 def test_a_calibrated_model_is_a_model(tmp_path, readout):
-    model = lc.LogSLiCE(tasks.BASIS, hidden=4, outputs=3, block=1, readout=readout, key=jax.random.key(0))
-    each = isinstance(readout, lc.EachInterval)
+    model = lc.log_slice(tasks.BASIS, hidden=4, outputs=3, block=1, readout=readout, key=jax.random.key(0))
+    each = isinstance(readout, lc.PerInterval)
     labels = np.arange(tasks.COUNT * 8).reshape(-1, 8) % 3 if each else np.arange(tasks.COUNT) % 3
     sober = calibrated(model, tasks.logsigs(), labels)
-    before, after = (np.asarray(lc.predict_all(one, tasks.logsigs())) for one in (model, sober))
+    before, after = (np.asarray(lc.predict(one, tasks.logsigs())) for one in (model, sober))
     np.testing.assert_allclose(after, before * sober.weight, rtol=1e-12)
     sober.save(tmp_path / "model")
-    np.testing.assert_array_equal(lc.predict_all(lc.load(tmp_path / "model"), tasks.logsigs()), after)
+    np.testing.assert_array_equal(lc.predict(lc.load(tmp_path / "model"), tasks.logsigs()), after)
     both = lc.Sum([sober, sober])
-    np.testing.assert_allclose(lc.predict_all(both, tasks.logsigs()), 2 * after, rtol=1e-12)
+    np.testing.assert_allclose(lc.predict(both, tasks.logsigs()), 2 * after, rtol=1e-12)
     lc.testing.check_model(sober)
 
 
 def test_numbers_have_no_probabilities():
-    model = lc.LogSLiCE(tasks.BASIS, hidden=4, outputs=2, block=1, key=jax.random.key(0))
+    model = lc.log_slice(tasks.BASIS, hidden=4, outputs=2, block=1, key=jax.random.key(0))
     with pytest.raises(TrainingError, match="are no class labels"):
         calibrated(model, tasks.logsigs(), tasks.ends())
     with pytest.raises(TrainingError, match="not finite"):

@@ -5,11 +5,11 @@ import io
 import jax
 import msgspec
 from rich.console import Console
-from tests.train import tasks
 
 import logcde as lc
-from logcde.train.progress import ProgressBar
+from logcde.train.callbacks import ProgressBar
 from logcde.train.records import Evaluation
+from tests.train import tasks
 
 
 def train(*callbacks):
@@ -19,8 +19,8 @@ def train(*callbacks):
 
 def test_one_line_for_each_evaluation(tmp_path):
     path = tmp_path / "logs" / "run.jsonl"
-    first = train(lc.JsonLog(path))
-    second = train(lc.JsonLog(path))
+    first = train(lc.train.JsonLog(path))
+    second = train(lc.train.JsonLog(path))
     lines = [msgspec.json.decode(line, type=Evaluation) for line in path.read_bytes().splitlines()]
     assert tuple(lines) == first.history + second.history
     assert [line.step for line in lines] == [3, 6, 3, 6]

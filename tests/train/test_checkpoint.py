@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.train import tasks, worker
-from tests.train.processes import finish, start
 
 import logcde as lc
 from logcde.errors import CheckpointError, NonFiniteError, TrainingInterrupted
 from logcde.train.checkpoint import decode, encode
 from logcde.train.records import Journal
+from tests.train import tasks, worker
+from tests.train.processes import finish, start
 
 KEY = jax.random.key(5)
 OPTIONS = {"batch": 8, "optimiser": tasks.OPTIMISER, "every": lc.Steps(5), "key": KEY, "validation": tasks.HELD_OUT}
@@ -35,7 +35,7 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
-class Watch(lc.AbstractCallback):
+class Watch(lc.train.AbstractCallback):
     """Does something once a step is reached, and remembers the rest."""
 
     def __init__(self, step=None, what=None):

@@ -8,13 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.train import tasks
 
 import logcde as lc
 from logcde.errors import LogcdeError, TrainingError
-from logcde.train import pace
-from logcde.train.examples import examples_of, split
+from logcde.train.data import examples_of, split
 from logcde.train.records import Journal
+from tests.train import tasks
 
 KEY = jax.random.key(7)
 SHORT = {"batch": 8, "optimiser": tasks.OPTIMISER, "duration": lc.Steps(12), "every": lc.Steps(4), "key": KEY}
@@ -50,11 +49,16 @@ def test_a_step_is_what_it_says():
 
 
 def test_a_linear_cde_learns():
-    options = {"flow": lc.Euler(), "scan": lc.Acting(), "dtype": jnp.float64, "readout": lc.EachInterval()}
-    model = lc.LogSLiCE(tasks.BASIS, hidden=4, outputs=2, block=1, key=jax.random.key(0), **options)
+    options = {
+        "flow": lc.flows.Euler(),
+        "scan": lc.scans.MatrixFree(),
+        "dtype": jnp.float64,
+        "readout": lc.PerInterval(),
+    }
+    model = lc.log_slice(tasks.BASIS, hidden=4, outputs=2, block=1, key=jax.random.key(0), **options)
     result = train(model, (tasks.logsigs(), tasks.running()), duration=lc.Epochs(20), every=lc.Epochs(10))
     assert result.history[1].loss < result.history[0].loss
-    assert isinstance(result.model, lc.CDE)
+    assert isinstance(result.model, lc.SequenceModel)
 
 
 def test_it_learns_at_each_interval_and_keeps_the_model_that_was_given():
@@ -117,9 +121,9 @@ def test_scaling_is_fitted_on_the_training_part_only():
     wild = np.array(data.values)
     wild[held_out] *= 1e3
     wild = lc.LogSignatures(wild, data.lengths, data.basis)
-    model = tasks.model(scaling=lc.UnitIncrements())
+    model = tasks.model(scaling=lc.IncrementRMSScaling())
     result = train(model, (wild, tasks.ends()), duration=lc.Steps(1))
-    expected = lc.UnitIncrements().fit(jnp.asarray(data.values[rest]), data.basis)
+    expected = lc.IncrementRMSScaling().fit(jnp.asarray(data.values[rest]), data.basis)
     assert result.model.scaling.factors == expected.factors
     assert np.array_equal(result.held_out, held_out)
 

@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.train import tasks
 
 import logcde as lc
 from logcde.errors import TrainingError
 from logcde.train.losses import totals
+from tests.train import tasks
 
 RNG = np.random.default_rng(0)
 LENGTHS = np.array([4, 1, 3, 0, 2])
@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_said():
 
 def test_score_is_the_mean_over_all_series_and_their_intervals():
     model, targets = tasks.model(each=True), tasks.running()
-    predictions = np.asarray(lc.predict_all(model, lc.Inputs.of(tasks.logsigs(), dtype=np.float64)))
+    predictions = np.asarray(lc.predict(model, lc.Inputs.of(tasks.logsigs(), dtype=np.float64)))
     valid = np.arange(8) < tasks.lengths()[:, None]
     expected = np.mean((predictions - targets)[valid] ** 2)
     padded = np.where(valid[..., None], targets, np.nan)

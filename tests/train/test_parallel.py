@@ -5,6 +5,7 @@ import socket
 import jax
 import numpy as np
 import pytest
+
 from tests.train import worker
 from tests.train.processes import finish, start
 

@@ -24,9 +24,8 @@ def train(checkpoints=None, callbacks=(), batch=6):
 
     States are normalised over the batch, so that devices have to tell each other.
     """
-    from tests.train import tasks
-
     import logcde as lc
+    from tests.train import tasks
 
     data = (tasks.logsigs(), tasks.running())
     options = {"duration": lc.Steps(20), "every": lc.Steps(6), "batch": batch, "optimiser": tasks.OPTIMISER}
@@ -39,7 +38,7 @@ def train(checkpoints=None, callbacks=(), batch=6):
 def killed(folder, step, saves):
     import logcde as lc
 
-    class Killer(lc.AbstractCallback):
+    class Killer(lc.train.AbstractCallback):
         def on_start(self, step, steps): ...
 
         def on_steps(self, now, loss):

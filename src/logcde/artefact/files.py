@@ -46,12 +46,12 @@ def save(
     path: str | os.PathLike,
     *,
     summary: Mapping[str, Any] | None = None,
-    beside: Mapping[str, str] | None = None,
+    extra_files: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a model as a directory. It appears complete or not at all.
 
-    `summary` is what people should know of its training, `beside` are names and contents of further text files. An
+    `summary` is what people should know of its training, `extra_files` are names and contents of further text files. An
     older model of that name is replaced with `overwrite=True` only, and nothing else is ever replaced.
     """
     target = Path(path)
@@ -66,9 +66,9 @@ def save(
         "model": structure,
         "tensors": {"file": NUMBERS, "sha256": hashlib.sha256(numbers).hexdigest()},
     }
-    texts = {} if beside is None else beside
+    texts = {} if extra_files is None else extra_files
     if texts:
-        document["beside"] = sorted(texts)
+        document["extra_files"] = sorted(texts)
     document["sha256"] = _digest(document)
     replaces = check_target(target, overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def load(path: str | os.PathLike) -> Any:
     """Read a model that was saved. Whatever is wrong with it is an `ArtefactError`.
 
     >>> import jax, logcde, tempfile
-    >>> model = logcde.LogSLiCE(logcde.Basis.of_width(2, 2), hidden=8, outputs=1, key=jax.random.key(0))
+    >>> model = logcde.log_slice(logcde.Basis.of_width(2, 2), hidden=8, outputs=1, key=jax.random.key(0))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model.save(f"{folder}/mine", summary={"epochs": 0})
     ...     same = load(f"{folder}/mine")
@@ -131,7 +131,7 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> bool:
         raise ArtefactError(f"{target} exists and is not a saved model. Choose another name, or move it away.")
     further = {part.name for part in target.iterdir()} - {TEXT, NUMBERS, UNFINISHED}
     if further and (target / TEXT).is_file():
-        further -= {REPORT, *_document(target / TEXT).get("beside", ())}
+        further -= {REPORT, *_document(target / TEXT).get("extra_files", ())}
     if further:
         raise ArtefactError(
             f"{target} exists and is not a saved model: there is {min(further)!r} in it. Choose another name, or move "

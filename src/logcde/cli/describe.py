@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tyro
 
+from logcde.cli.output import bar
 from logcde.cli.table import Table, in_options
-from logcde.cli.waiting import bar
 
 if TYPE_CHECKING:
     from logcde.paths import Unseen
     from logcde.streams import Streams, Summary
-    from logcde.streams.scan import Scan
+    from logcde.streams.file_scan import Scan
 
 DRAWN = 12
 """Series in a figure."""
@@ -45,8 +45,8 @@ class Describe:
 
     def run(self) -> int:
         """Do it."""
-        from logcde.paths import unseen
-        from logcde.streams.pieces import all_streams
+        from logcde.paths.faithful import unseen
+        from logcde.streams.file_scan import all_streams
 
         try:
             with in_options():

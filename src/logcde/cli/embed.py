@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import tyro
 
-from logcde.cli.cutting import Cut, Cutting
-from logcde.cli.output import Output, check_output, writing
+from logcde.cli.output import Output, bar, check_output, writing
+from logcde.cli.partition_options import Cut, Cutting
 from logcde.cli.table import Table, in_options
-from logcde.cli.waiting import bar
 from logcde.errors import EmbeddingError, TableError
 
 if TYPE_CHECKING:
     from logcde.embedding import Coordinates, Embedding
     from logcde.embedding.factors import Intervals
     from logcde.streams import Cuts, Schema, Streams
-    from logcde.streams.scan import Scan
+    from logcde.streams.file_scan import Scan
 
 MOST_COORDINATES = 100_000
 """Columns of features that a file can reasonably have."""
@@ -68,7 +67,7 @@ class Embed:
 
     def _write(self, output: Output) -> int:
         from logcde.embedding import Embedding
-        from logcde.streams.pieces import some_streams
+        from logcde.streams.file_scan import some_streams
 
         embedding = Embedding(self.depth, not self.no_counts, not self.no_time, np.dtype(self.precision))
         with bar("looking", None) as report:
@@ -116,7 +115,7 @@ def features(streams: "Streams", cuts: "Cuts", coordinates: "Coordinates", kinds
     """Tables of features, a bounded number of rows at a time."""
     from logcde.embedding.factors import intervals_of
     from logcde.embedding.host import compose
-    from logcde.streams.backends import arrow
+    from logcde.streams.frames import arrow
 
     pyarrow = arrow()
     every = intervals_of(streams, cuts)
@@ -149,8 +148,8 @@ def _some(intervals: "Intervals", which: slice) -> "Intervals":
 
 def _kinds(scan: "Scan", coordinates: "Coordinates", precision: str) -> Any:
     """The names and types of all columns of the output."""
-    from logcde.streams.backends import arrow
     from logcde.streams.clock import DatetimeClock, NumericClock
+    from logcde.streams.frames import arrow
 
     pyarrow = arrow()
     clock = scan.schema.clock

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from logcde.cli.answers import Answers
+from logcde.cli.targets import Answers
 from logcde.cli.trained import Columns
 
 if TYPE_CHECKING:
-    from logcde.cli.examples import Examples
-    from logcde.cli.scoring import Scored
+    from logcde.cli.targets import Examples
+    from logcde.cli.tasks import Scored
     from logcde.cli.trained import Trained
 
 
@@ -71,8 +71,8 @@ def known_examples(trained: "Trained", file: Path, answers: Answers, columns: Co
     """Series with answers, read and ended as in training; those only that were held out if that is wanted."""
     import numpy as np
 
-    from logcde.cli.examples import read_examples
-    from logcde.cli.unfinished import digest
+    from logcde.cli.resume import digest
+    from logcde.cli.targets import read_examples
     from logcde.errors import TableError
 
     run = trained.run
@@ -101,7 +101,7 @@ def known_examples(trained: "Trained", file: Path, answers: Answers, columns: Co
 
 def scored_by(trained: "Trained", examples: "Examples") -> "Scored":
     """The scores of a model, beside those of the answer that is the best without looking; of training, if known."""
-    from logcde.cli.scoring import score
+    from logcde.cli.tasks import score
 
     task, classes = trained.task, trained.classes
     prior = None if trained.run is None else trained.run.prior
@@ -111,7 +111,7 @@ def scored_by(trained: "Trained", examples: "Examples") -> "Scored":
 
 
 def _as_text(file: Path, scored: "Scored") -> str:
-    from logcde.cli.scoring import table_of
+    from logcde.cli.tasks import table_of
 
     rows = f" at {len(scored.ids):,} times" if len(scored.ids) != scored.series else ""
     return "\n".join(table_of(scored, f"On {scored.series:,} series of {file}{rows}"))

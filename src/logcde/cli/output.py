@@ -1,8 +1,11 @@
-"""A table that is written piece by piece, and that is whole or not there."""
+"""A table that is written piece by piece, and that is whole or not there.
+
+A bar for people who wait, on standard error. Quiet where nobody looks.
+"""
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +44,7 @@ class Output:
 
     def begin(self, schema: Any) -> None:
         """Say which columns there will be."""
-        from logcde.streams.backends import arrow
+        from logcde.streams.frames import arrow
 
         pyarrow = arrow()
         kinds = {".csv": pyarrow.csv.CSVWriter, ".parquet": pyarrow.parquet.ParquetWriter, ".jsonl": Lines}
@@ -87,3 +90,16 @@ def writing(path: Path) -> Iterator[Output]:
             f"{path} cannot be written: {error.strerror or error}. Nothing was left behind. See whether the folder may "
             "be written to and has room, or choose another with -o."
         ) from error
+
+
+@contextlib.contextmanager
+def bar(doing: str, rows: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar over so many rows, or one without an end if that is not known; it is told how many more are done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"))
+    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(doing, total=rows)
+        yield lambda more: progress.advance(task, more)

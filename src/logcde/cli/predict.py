@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
-from logcde.cli.output import Output, check_output, writing
+from logcde.cli.output import Output, bar, check_output, writing
 from logcde.cli.table import Table
 from logcde.cli.trained import Columns
-from logcde.cli.waiting import bar
 from logcde.errors import TableError
 
 if TYPE_CHECKING:
     from logcde.cli.tasks import Predicted
     from logcde.cli.trained import Trained
     from logcde.streams import Streams
-    from logcde.streams.scan import Scan
+    from logcde.streams.file_scan import Scan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,8 +67,8 @@ class Predict:
         return 0
 
     def _write(self, output: Output, trained: "Trained") -> int:
-        from logcde.cli.examples import end
-        from logcde.streams.pieces import some_streams
+        from logcde.cli.targets import end
+        from logcde.streams.file_scan import some_streams
 
         table = self.columns.table(self.file, trained.table)
         with bar("looking", None) as report:
@@ -98,7 +97,7 @@ class Predict:
 
     def _asked(self, table: Table, scan: "Scan") -> "Callable[[Streams], tuple[Streams, Any]]":
         """When forecasts are asked for."""
-        from logcde.cli.cutting import of_length, queries_of
+        from logcde.cli.partition_options import of_length, queries_of
 
         if self.at is not None and self.every is not None:
             raise TableError("--at and --every exclude each other. Leave one of them out.")
@@ -114,8 +113,8 @@ def _table(
     streams: "Streams", found: "Predicted", content: "dict[str, Callable[[Predicted], Any]]", scan: "Scan", table: Table
 ) -> Any:
     """Rows of the output."""
-    from logcde.streams.backends import arrow
     from logcde.streams.clock import DatetimeClock
+    from logcde.streams.frames import arrow
 
     pyarrow, clock = arrow(), streams.schema.clock
     origins = None if streams.origins is None else streams.origins[found.series]

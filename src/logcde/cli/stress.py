@@ -1,4 +1,6 @@
-"""`logcde stress`: how sparse observations may become before a model gets worse.
+"""The dropping curve of `logcde stress`: what was measured, put together, told and drawn.
+
+`logcde stress`: how sparse observations may become before a model gets worse.
 
 The dropping experiment of `tab:uea_drop_summary` in the paper, on the user's own table.
 """
@@ -13,20 +15,134 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import tyro
 
 from logcde._files import write_whole
-from logcde.cli.answers import Answers
 from logcde.cli.config import from_options, options_of, read_config, read_from
+from logcde.cli.resume import Unfinished, checksums, digest
 from logcde.cli.table import in_options
+from logcde.cli.targets import Answers
+from logcde.cli.tasks import HIGHER
 from logcde.cli.train import Train
 from logcde.cli.trained import Columns
-from logcde.cli.unfinished import Unfinished, checksums, digest
 from logcde.errors import TableError
 
+ENOUGH = 0.02
+"""A score that is worse by no more than this, of errors by no more than this share, is called about as good."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One share of observations left out, by one draw."""
+
+    drop: float
+    seed: int
+    score: str
+    series: int
+    metrics: dict[str, float]
+    baseline: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One share of observations left out: means and standard deviations over draws."""
+
+    drop: float
+    mean: dict[str, float]
+    std: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The curve. `retrained` says whether each point has a model of its own."""
+
+    subject: str
+    retrained: bool
+    by: str
+    series: int
+    seeds: list[int]
+    score: str
+    points: list[Point]
+    baseline: dict[str, float]
+
+
+def gathered(cells: list[Cell], by: str, subject: str, retrained: bool) -> Result:
+    """Means over draws, share by share."""
+    points = []
+    for share in dict.fromkeys(cell.drop for cell in cells):
+        here = [cell.metrics for cell in cells if cell.drop == share]
+        names = [name for name in here[0] if all(name in one for one in here)]
+        values = {name: [one[name] for one in here] for name in names}
+        means = {name: float(np.mean(numbers)) for name, numbers in values.items()}
+        points.append(Point(share, means, {name: float(np.std(numbers)) for name, numbers in values.items()}))
+    first = cells[0]
+    seeds = list(dict.fromkeys(cell.seed for cell in cells))
+    score = first.score if all(first.score in point.mean for point in points) else next(iter(points[0].mean))
+    return Result(subject, retrained, by, first.series, seeds, score, points, first.baseline)
+
+
+def as_text(result: Result) -> list[str]:
+    """The curve for people, and what follows from it."""
+    how = (
+        "trained anew on what is left" if result.retrained else "trained on all observations, asked about what is left"
+    )
+    what = "whole points in time" if result.by == "points" else "observations of each channel by itself"
+    names = list(result.points[0].mean)
+    lines = [
+        f"{result.subject}, {how}. Of {result.series:,} series, {what} are left out, {_drawn(len(result.seeds))}.",
+        f"  {'left out':>9}" + "".join(f"  {name:>18}" for name in names),
+    ]
+    for point in result.points:
+        cells = (f"{point.mean[name]:.4g} ± {point.std[name]:.2g}" if name in point.mean else "" for name in names)
+        lines.append(f"  {point.drop:9.0%}" + "".join(f"  {cell:>18}" for cell in cells))
+    alone = "".join(f"  {result.baseline.get(name, float('nan')):>18.4g}" for name in names)
+    return [*lines, f"  {'no model':>9}{alone}", _verdict(result)]
+
+
+def _drawn(count: int) -> str:
+    return "drawn once" if count == 1 else f"drawn {count} times"
+
+
+def _verdict(result: Result) -> str:
+    """How far one can go."""
+    name, sign = result.score, 1 if HIGHER[result.score] else -1
+    best, fine = result.points[0].mean[name], 0.0
+    allowed = ENOUGH if sign > 0 else ENOUGH * abs(best)
+    for point in result.points:
+        if sign * (best - point.mean[name]) > allowed:
+            falls = f"with {point.drop:.0%} left out it is {point.mean[name]:.4g}"
+            if not fine:
+                return f"On all observations {name} is {best:.4g}; {falls}."
+            return f"Up to {fine:.0%} left out, {name} stays about as good as on all observations, {best:.4g}; {falls}."
+        fine = point.drop
+    return f"Even with {fine:.0%} left out, {name} stays about as good as on all observations, {best:.4g}."
+
+
+def draw(result: Result, file: Path) -> None:
+    """The curve as a figure."""
+    try:
+        from logcde.plot import dropping, figure_of, save
+
+        figure = figure_of(5.5, 3.6)
+        axes = figure.subplots()
+        pairs = [(point.mean[result.score], point.std[result.score]) for point in result.points]
+        label = "trained anew" if result.retrained else Path(result.subject).name
+        dropping(axes, [point.drop for point in result.points], pairs, label)
+        alone = result.baseline.get(result.score)
+        if alone is not None:
+            axes.axhline(alone, color="0.6", lw=1, ls=":", label="without a model")
+        axes.set_ylabel(result.score)
+        axes.legend(frameon=False, fontsize=8)
+        save(figure, file)
+    except ImportError as error:
+        raise TableError('A figure needs Matplotlib, which is not installed: pip install "logcde[plot]".') from error
+    except (OSError, ValueError) as error:
+        raise TableError(f"The figure {file} cannot be written: {error}. Give another name with --plot.") from error
+
+
 if TYPE_CHECKING:
-    from logcde.cli.curve import Cell, Result
-    from logcde.cli.examples import Examples
+    from logcde.cli.targets import Examples
 
 ASIDE = ("subject", "file", "targets", "drop", "seeds", "plot", "json", "fresh")
 """Options that say where things are and which points of the curve are wanted, and not what comes of one."""
@@ -71,7 +187,6 @@ class Stress:
         try:
             with in_options():
                 result = self._result()
-                from logcde.cli.curve import as_text, draw
 
                 content = json.dumps(dataclasses.asdict(result), ensure_ascii=False, allow_nan=False)
                 sys.stdout.write((content if self.json else "\n".join(as_text(result))) + "\n")
@@ -87,7 +202,6 @@ class Stress:
         return 0
 
     def _result(self) -> "Result":
-        from logcde.cli.curve import gathered
 
         wrong = next((share for share in self.drop if not 0 <= share < 1), None)
         if wrong is not None or not self.drop:
@@ -124,7 +238,6 @@ class Stress:
     def _asked(self) -> "Work":
         """The same model on less and less."""
         from logcde.artefact.files import NUMBERS, TEXT
-        from logcde.cli.curve import Cell
         from logcde.cli.evaluate import known_examples, scored_by
         from logcde.cli.trained import load_trained
         from logcde.report.record import RUN
@@ -150,12 +263,11 @@ class Stress:
 
     def _retrained(self) -> "Work":
         """A model of its own for each share."""
-        from logcde.cli.curve import Cell
-        from logcde.cli.examples import read_examples
+        from logcde.cli.targets import read_examples
         from logcde.cli.trained import needing_estimators
 
         with needing_estimators():
-            from logcde.cli.fitting import fit
+            from logcde.cli.training import fit
         config = read_config(self.subject, Train)
         if self.file is None and config.table.file is tyro.MISSING:
             raise TableError(f"{self.subject} names no table of observations. Name it: logcde stress CONFIG FILE.")
@@ -188,7 +300,6 @@ class Work:
 
 def _kept(folder: Path, compute: "Callable[[float, int], Cell]", share: float, seed: int) -> "Cell":
     """A point of the curve that was finished before, or a new one, which is kept."""
-    from logcde.cli.curve import Cell
 
     file = folder / f"drop-{share!r}-seed-{seed}.json"
     if file.exists():
@@ -227,12 +338,14 @@ def _quiet(line: str) -> None:
 
 def _left(examples: "Examples", share: float, by: str, seed: int) -> "Examples":
     """What is left. A series keeps its end, and what is to be predicted of it."""
-    from logcde.streams.dropping import EachChannel, WholePoints, drop
+    from logcde.streams.transforms import PerChannel, PerEvent, drop_observations
 
     if share == 0:
         return examples
-    kind = WholePoints() if by == "points" else EachChannel()
+    kind = PerEvent() if by == "points" else PerChannel()
     answers: Any = examples.answers
     if answers is None:  # the next values of the series themselves, which are those of all
         answers = examples.streams
-    return dataclasses.replace(examples, streams=drop(examples.streams, share, kind, seed=seed), answers=answers)
+    return dataclasses.replace(
+        examples, streams=drop_observations(examples.streams, share, kind, seed=seed), answers=answers
+    )

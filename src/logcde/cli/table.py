@@ -15,8 +15,8 @@ from logcde.errors import LogcdeError, TableError
 
 if TYPE_CHECKING:
     from logcde.streams import Schema
-    from logcde.streams.layout import Layout
-    from logcde.streams.scan import Report, Scan
+    from logcde.streams.file_scan import Report, Scan
+    from logcde.streams.files import Layout
 
 UNITS = {
     "us": timedelta(microseconds=1),
@@ -99,10 +99,10 @@ class Table:
         with their `schema`, and count from their `origin`.
         """
         from logcde.streams import NumericClock
+        from logcde.streams.arrays import Reading
+        from logcde.streams.file_scan import quiet, scan
         from logcde.streams.files import open_table
-        from logcde.streams.policies import Average, Drop, Forbid, KeepLast
-        from logcde.streams.reading import Reading
-        from logcde.streams.scan import quiet, scan
+        from logcde.streams.rows import Average, Drop, Forbid, KeepLast
 
         file = open_table(self.file)
         horizon = None if self.horizon is None else read_moment(self.horizon, "--horizon")
@@ -121,7 +121,7 @@ class Table:
 
     def layout(self, types: Mapping[str, Any], apart: tuple[str, ...] = ()) -> "Layout":
         """What the columns mean; refused if they are not there or do not hold numbers."""
-        from logcde.streams.layout import Layout
+        from logcde.streams.files import Layout
 
         series = None if self.single else self.series
         named = self.channel is not None or self.value is not None
@@ -137,7 +137,7 @@ class Table:
         return layout
 
     def _origin(self) -> Any:
-        from logcde.streams.policies import Earliest, FirstStamp
+        from logcde.streams.rows import Earliest, FirstStamp
 
         if self.origin in (None, "earliest", "first"):
             return FirstStamp() if self.origin == "first" else Earliest()
@@ -150,15 +150,15 @@ class Table:
 def _free_origin(schema: "Schema") -> Any:
     """Where series count from that are read like earlier ones: from where these did, or each from its own start."""
     from logcde.streams.clock import DatetimeClock
-    from logcde.streams.policies import Earliest, FirstStamp
+    from logcde.streams.rows import Earliest, FirstStamp
 
     return FirstStamp() if isinstance(schema.clock, DatetimeClock) and schema.clock.origin is None else Earliest()
 
 
 def _check(wanted: dict[str, str | None], layout: "Layout", types: Mapping[str, Any]) -> None:
     """Refuse columns that are not there, that are used twice, or that cannot hold values."""
-    from logcde.streams.backends import arrow
     from logcde.streams.files import not_numbers
+    from logcde.streams.frames import arrow
     from logcde.streams.schema import missing
 
     hints = {name: f" Name the right one with --{name}." for name in wanted}

@@ -1,4 +1,9 @@
-"""The three kinds of models: what each learns, how its predictions are asked for, scored, named and written."""
+"""How good predictions are, in the numbers that people expect: of classes, and of numbers.
+
+The three kinds of models: what each learns, how its predictions are asked for, scored, named and written.
+
+A model against answers that are known: scores, beside those of knowing nothing about a series.
+"""
 
 import abc
 import dataclasses
@@ -7,9 +12,59 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logcde.cli import scores
 from logcde.errors import TableError
 from logcde.report.record import Kind
+
+HIGHER = {"accuracy": True, "balanced accuracy": True, "log loss": False, "auroc": True}
+HIGHER |= {"mse": False, "mae": False, "r2": True}
+"""Whether more is better."""
+
+
+def of_classes(truth: Sequence[Any], probabilities: np.ndarray, classes: Sequence[Any]) -> dict[str, float]:
+    """Scores of probabilities (series, class). A class that is none of `classes` is never right.
+
+    Log loss, and the area under the receiver operating characteristic, which is for two classes, are of the series
+    whose class is known.
+
+    >>> found = of_classes(["a", "b", "b"], np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), ["a", "b"])
+    >>> [f"{name} {value:.3f}" for name, value in found.items()]
+    ['accuracy 0.667', 'balanced accuracy 0.750', 'log loss 0.415', 'auroc 1.000']
+    """
+    from sklearn.metrics import log_loss, recall_score, roc_auc_score
+
+    places = {one: number for number, one in enumerate(classes)}
+    code = np.array([places.get(one, -1) for one in truth], np.int64)
+    found = probabilities.argmax(axis=1)
+    each = recall_score(code, found, labels=np.unique(code), average="macro")
+    scores = {"accuracy": (found == code).mean(), "balanced accuracy": each}
+    known = code >= 0
+    if known.any():
+        scores["log loss"] = log_loss(code[known], probabilities[known], labels=np.arange(len(classes)))
+    if len(classes) == 2 and {0, 1} <= set(code.tolist()):
+        scores["auroc"] = roc_auc_score(code[known], probabilities[known, 1])
+    return {name: float(score) for name, score in scores.items()}
+
+
+def of_numbers(truth: np.ndarray, prediction: np.ndarray) -> dict[str, float]:
+    """Scores of numbers (row, output), the mean over outputs; a truth that is NaN is not known.
+
+    The coefficient of determination is left out where the truth does not vary.
+
+    >>> of_numbers(np.array([[1.0], [2.0], [np.nan]]), np.array([[1.0], [1.0], [7.0]]))
+    {'mse': 0.5, 'mae': 0.5, 'r2': -1.0}
+    """
+    from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
+
+    known = np.isfinite(truth)
+    outputs = [(truth[seen, n], prediction[seen, n]) for n, seen in enumerate(known.T) if seen.any()]
+    scores = {
+        "mse": np.mean([mean_squared_error(a, b) for a, b in outputs]),
+        "mae": np.mean([mean_absolute_error(a, b) for a, b in outputs]),
+    }
+    if all(a.std() > 0 for a, _ in outputs):
+        scores["r2"] = np.mean([r2_score(a, b) for a, b in outputs])
+    return {name: float(score) for name, score in scores.items()}
+
 
 if TYPE_CHECKING:
     from logcde.streams import Streams
@@ -92,7 +147,7 @@ class Classify(AbstractTask):
     def scores(self, truth: Any, found: Predicted, classes: Sequence[Any] | None) -> dict[str, float]:
         """Accuracy and others."""
         assert found.probabilities is not None
-        return scores.of_classes(truth, found.probabilities, classes or ())
+        return of_classes(truth, found.probabilities, classes or ())
 
     def prior(self, truth: Any, classes: Sequence[Any] | None) -> list[float]:
         """Shares of classes."""
@@ -135,7 +190,7 @@ class AbstractNumbers(AbstractTask):
 
     def scores(self, truth: Any, found: Predicted, classes: Sequence[Any] | None) -> dict[str, float]:
         """Squared errors and others."""
-        return scores.of_numbers(truth, found.value)
+        return of_numbers(truth, found.value)
 
     def prior(self, truth: Any, classes: Sequence[Any] | None) -> list[float]:
         """Means of outputs."""
@@ -178,14 +233,14 @@ class Forecast(AbstractNumbers):
 
     def truth(self, answers: Any, streams: "Streams") -> tuple[Any, Any]:
         """Wherever there is something to compare with: other streams, or the next values of these."""
-        from logcde.estimators.forecasting import asked_by
+        from logcde.estimators.forecaster import asked_by
 
         asked = asked_by(streams if answers is None else answers)
         return np.split(asked.times, asked.offsets[1:-1]), asked.answers
 
     def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predicted:
         """Numbers at these times, by default at the end of every series."""
-        from logcde.estimators.forecasting import asked_at
+        from logcde.estimators.forecaster import asked_at
         from logcde.streams.ragged import owners
 
         asked = asked_at(streams.horizon[:, None] if at is None else at, streams)
@@ -214,3 +269,59 @@ def _probability(number: int) -> Callable[[Predicted], Any]:
 
 def _output(number: int) -> Callable[[Predicted], Any]:
     return lambda found: found.value[:, number]
+
+
+if TYPE_CHECKING:
+    from logcde.cli.targets import Examples
+
+
+@dataclasses.dataclass(frozen=True)
+class Scored:
+    """Predictions with what is right, row by row, for so many series. `always` says what the baseline answers."""
+
+    series: int
+    ids: np.ndarray
+    truth: Any
+    found: Predicted
+    metrics: dict[str, float]
+    baseline: dict[str, float]
+    always: str
+    unknown: dict[Any, int]
+
+
+def score(
+    task: AbstractTask, estimator: Any, examples: "Examples", prior: Sequence[float], classes: Sequence[Any] | None
+) -> Scored:
+    """Predict, and compare."""
+    at, truth = task.truth(examples.answers, examples.streams)
+    found = task.predict(estimator, examples.streams, at)
+    baseline = task.always(prior, len(found.series), classes)
+    unknown: dict[Any, int] = {}
+    if classes is not None:
+        for one in truth:
+            if one not in classes:
+                unknown[one] = unknown.get(one, 0) + 1
+    return Scored(
+        series=len(examples.streams),
+        ids=examples.streams.ids[found.series],
+        truth=truth,
+        found=found,
+        metrics=task.scores(truth, found, classes),
+        baseline=task.scores(truth, baseline, classes),
+        always="the mean" if classes is None else f"{classes[int(np.argmax(prior))]!r}",
+        unknown=unknown,
+    )
+
+
+def table_of(scored: Scored, title: str) -> list[str]:
+    """Scores for people."""
+    head = f"always {scored.always}"
+    lines = [f"{title}:", f"  {'':18} {'model':>10}   {head:>{max(10, len(head))}}"]
+    for name, value in scored.metrics.items():
+        lines.append(f"  {name:18} {value:10.4g}   {scored.baseline[name]:{max(10, len(head))}.4g}")
+    for one, count in scored.unknown.items():
+        lines.append(
+            f"The model has never seen the class {one!r}, which is that of {count:,} series: it is never right "
+            "about it. Log loss and AUROC are of the others. Train again with such series."
+        )
+    return lines

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from logcde.cli.answers import Answers
 from logcde.cli.config import options_of
-from logcde.cli.learning import Learning
+from logcde.cli.resume import Unfinished, checksums
 from logcde.cli.table import Table, in_options
-from logcde.cli.unfinished import Unfinished, checksums
+from logcde.cli.targets import Answers
+from logcde.cli.training import Learning
 from logcde.errors import ArtefactError, NonFiniteError, TrainingError
 
 if TYPE_CHECKING:
-    from logcde.cli.examples import Examples
-    from logcde.cli.fitting import Fitted
+    from logcde.cli.targets import Examples
+    from logcde.cli.training import Fitted
     from logcde.train import Checkpoints
 
 SECONDS = 10.0
@@ -76,7 +76,7 @@ class Train:
 
         with needing_estimators():
             import logcde.estimators  # noqa: F401
-        from logcde.cli.examples import read_examples
+        from logcde.cli.targets import read_examples
 
         examples = read_examples(self.table, self.answers, self.task)
         unfinished = self._unfinished()
@@ -88,7 +88,7 @@ class Train:
 
     def _finish(self, examples: "Examples", unfinished: Unfinished) -> "Fitted":
         """Train from where it is, and save."""
-        from logcde.cli.fitting import announce, fit, save
+        from logcde.cli.training import announce, fit, save
 
         checkpoints = self._checkpoints()
         try:

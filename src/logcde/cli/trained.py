@@ -17,7 +17,7 @@ from logcde.errors import ArtefactError
 from logcde.report.record import RUN, Run, read_run
 
 if TYPE_CHECKING:
-    from logcde.models import CDE
+    from logcde.models import SequenceModel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Trained:
     task: AbstractTask
 
     @property
-    def model(self) -> "CDE":
+    def model(self) -> "SequenceModel":
         """The model itself."""
         return self.estimator.model_
 

@@ -6,13 +6,7 @@ from logcde.datasets.brownian import brownian as brownian
 from logcde.datasets.brownian import oracle as oracle
 from logcde.datasets.classification import Classification as Classification
 from logcde.datasets.classification import deduplicated as deduplicated
-from logcde.datasets.classification import differences as differences
 from logcde.datasets.classification import windows as windows
-from logcde.datasets.dataset import Dataset as Dataset
-from logcde.datasets.facts import FACTS as FACTS
-from logcde.datasets.facts import Published as Published
-from logcde.datasets.lags import Lags as Lags
-from logcde.datasets.lags import lagged as lagged
 from logcde.datasets.loading import available as available
 from logcde.datasets.loading import find as find
 from logcde.datasets.loading import load as load
@@ -20,6 +14,7 @@ from logcde.datasets.physionet import PLAUSIBLE as PLAUSIBLE
 from logcde.datasets.physionet import Stays as Stays
 from logcde.datasets.physionet import physionet2012 as physionet2012
 from logcde.datasets.sinusoid import REGIMES as REGIMES
+from logcde.datasets.sinusoid import Dataset as Dataset
 from logcde.datasets.sinusoid import Poisson as Poisson
 from logcde.datasets.sinusoid import Regime as Regime
 from logcde.datasets.sinusoid import Regular as Regular

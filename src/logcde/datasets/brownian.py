@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float64
 
 from logcde.algebra import Basis
-from logcde.datasets.dataset import Dataset
+from logcde.datasets.sinusoid import Dataset
 from logcde.embedding import LogSignatures
 from logcde.errors import DatasetError
 from logcde.flows import Dense, LinearDynamics

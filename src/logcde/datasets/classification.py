@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Int64, Shaped
 
-from logcde.datasets.cases import Cases
-from logcde.datasets.facts import FACTS
+from logcde.datasets.archive import Cases
 from logcde.errors import DatasetError
 from logcde.streams import Partition, Streams
 
@@ -89,33 +88,6 @@ def pooled(name: str, train: Cases, test: Cases) -> Classification:
     classes, codes = np.unique(labels, return_inverse=True)
     tested = np.arange(len(values)) >= len(train.values)
     return Classification(name, streams, codes.astype(np.int64), tuple(classes.tolist()), tested, length)
-
-
-def differences(data: Classification) -> tuple[str, ...]:
-    """How a data set differs from what is published about the one of its name: nothing, if all is well or unknown."""
-    if data.name not in FACTS:
-        return ()
-    facts, parts = FACTS[data.name], []
-    lengths, channels = data.lengths, len(data.streams.schema.channels)
-    for what, found, published in (
-        ("channels", channels, facts.channels),
-        ("steps in the longest series", data.length, facts.length),
-        ("steps in the shortest series", int(lengths.min(initial=data.length)), facts.shortest or facts.length),
-        ("classes", len(data.classes), facts.classes),
-    ):
-        if found != published:
-            parts.append(f"{found} {what}, published are {published}")
-    for what, tested, published in (("training", False, facts.train), ("test", True, facts.test)):
-        found = data.counts(tested)
-        if sum(found) != sum(published):
-            parts.append(f"{sum(found)} {what} series, published are {sum(published)}")
-        elif len(published) > 1 and found != published:
-            parts.append(f"{_listed(found)} {what} series in the classes, published are {_listed(published)}")
-    return tuple(parts)
-
-
-def _listed(counts: tuple[int, ...]) -> str:
-    return ", ".join(map(str, counts))
 
 
 def deduplicated(data: Classification) -> Classification:

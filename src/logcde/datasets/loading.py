@@ -1,27 +1,25 @@
-"""Data sets by their names: found in a folder, read, and compared with what is published about them."""
+"""Data sets for classification by name: find their files in a folder and read them."""
 
 import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from logcde.datasets.classification import Classification, differences, pooled
-from logcde.datasets.facts import ARCHIVE, FACTS
-from logcde.datasets.npz_files import has_series, read_npz
-from logcde.datasets.text_files import read_arff, read_ts
+from logcde.datasets.archive import has_series, read_arff, read_npz, read_ts
+from logcde.datasets.classification import Classification, pooled
 from logcde.errors import DatasetError
 
 VARIABLE = "LOGCDE_DATA"
 WHERE = f"Say where it is by path=, by --data on the command line, or by the environment variable {VARIABLE}."
+ARCHIVE = "https://www.timeseriesclassification.com"
 READERS = {".ts": read_ts, ".arff": read_arff}
 
 
-def load(name: str, path: str | Path | None = None, *, check: bool = True) -> Classification:
+def load(name: str, path: str | Path | None = None) -> Classification:
     """Read a data set for classification, both parts of the archive pooled.
 
     It is looked for in the folder `path`, by default that of the environment variable LOGCDE_DATA, and in a folder of
-    its name in there: NAME.npz, or NAME_TRAIN.ts and NAME_TEST.ts, or the same with .arff. A set that differs from what
-    is published about it (`FACTS`) is refused; with `check=False` it is read as it is.
+    its name in there: NAME.npz, or NAME_TRAIN.ts and NAME_TEST.ts, or the same with .arff.
     """
     files = find(name, path)
     try:
@@ -31,14 +29,7 @@ def load(name: str, path: str | Path | None = None, *, check: bool = True) -> Cl
             train, test = (READERS[file.suffix](file) for file in files)
     except OSError as error:
         raise DatasetError(f"{error.filename or files[0]} cannot be read: {error.strerror or error}.") from error
-    data = pooled(name, train, test)
-    found = differences(data) if check else ()
-    if found:
-        raise DatasetError(
-            f"{' and '.join(map(str, files))} is not {name} as it is published: {'; '.join(found)}. "
-            "Get it anew, or pass check=False to read it as it is."
-        )
-    return data
+    return pooled(name, train, test)
 
 
 def find(name: str, path: str | Path | None = None) -> tuple[Path, ...]:
@@ -49,10 +40,9 @@ def find(name: str, path: str | Path | None = None) -> tuple[Path, ...]:
         return files
     half = [file for files in _forms(top, name) for file in files if file.is_file()]
     alone = f" Of two files only {half[0]} is there." if half else ""
-    origin = FACTS[name].origin if name in FACTS else f"{ARCHIVE}, if it is a set of the archive"
     raise DatasetError(
         f"The data set {name!r} is neither in {top} nor in {top / name}.{alone} It would be {name}.npz, or "
-        f"{name}_TRAIN.ts and {name}_TEST.ts, or the same with .arff. Get it from {origin}. {WHERE}"
+        f"{name}_TRAIN.ts and {name}_TEST.ts, or the same with .arff. {WHERE}"
     )
 
 

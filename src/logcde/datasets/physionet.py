@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float64, Shaped
 from logcde.datasets.loading import WHERE, folder
 from logcde.errors import DatasetError
 from logcde.streams import Average, Keep, Schema, Streams
+from logcde.streams.faults import Places
 from logcde.streams.ingest import Rules, assemble
-from logcde.streams.places import Places
 from logcde.streams.rows import Rows
 
 SETS = ("a", "b", "c")
@@ -44,7 +44,7 @@ PLAUSIBLE = MappingProxyType(
         "Weight": (20.0, 400.0),
     }
 )
-"""What these variables can be in a living person, widely taken: limits for `Scales.fit`, not a medical reference."""
+"""What these variables can be in a living person, widely taken: limits for `ChannelScaler.fit`, not a medical reference."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

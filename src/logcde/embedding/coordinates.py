@@ -8,20 +8,20 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from logcde.algebra import Basis
-from logcde.embedding.hats import Hats, letters_of
-from logcde.streams import Levels, Scales, Schema, Streams
+from logcde.embedding.hat_basis import HatBasis, letters_of
+from logcde.streams import ChannelScaler, Schema, SoftBins, Streams
 
 TIME = "time"
 
 
 @dataclasses.dataclass(frozen=True)
 class Coordinates:
-    """Letters in their order: values, counts or levels, continuous channels, time last; values in units of `scales`.
+    """Letters in their order: values, counts or levels, continuous channels, time last; values in units of `scaler`.
 
     >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True).letters
     ('a', 'b', '#a', '#b', 'time')
-    >>> levels = Levels(("a", "b"), ((60.0, 75.0), (0.0,)))
-    >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True, levels=levels).letters
+    >>> soft_bins = SoftBins(("a", "b"), ((60.0, 75.0), (0.0,)))
+    >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True, soft_bins=soft_bins).letters
     ('a', 'b', '#a', '#a~60', '#a~75', '#b', 'time')
     """
 
@@ -29,22 +29,22 @@ class Coordinates:
     depth: int
     counts: bool
     time: bool
-    scales: Scales | None = None
-    levels: Levels | None = None
+    scaler: ChannelScaler | None = None
+    soft_bins: SoftBins | None = None
 
     def __post_init__(self) -> None:
-        if self.scales is not None:
-            self.scales.check(self.schema.channels)
-        if self.levels is not None:
-            self.levels.check(self.schema.channels)
+        if self.scaler is not None:
+            self.scaler.check(self.schema.channels)
+        if self.soft_bins is not None:
+            self.soft_bins.check(self.schema.channels)
 
     @functools.cached_property
     def letters(self) -> tuple[str, ...]:
         """Names of all letters."""
         channels = self.schema.channels
         counts = tuple(f"#{name}" for name in channels) if self.counted else ()
-        if self.levels is not None:
-            counts = letters_of(self.levels)
+        if self.soft_bins is not None:
+            counts = letters_of(self.soft_bins)
         return (*channels, *counts, *self.schema.continuous, *((TIME,) if self.time else ()))
 
     @functools.cached_property
@@ -54,7 +54,7 @@ class Coordinates:
 
     def scaled(self, streams: Streams) -> Streams:
         """Streams in the units of the driving path."""
-        return streams if self.scales is None else self.scales(streams)
+        return streams if self.scaler is None else self.scaler(streams)
 
     @property
     def channels(self) -> int:
@@ -64,18 +64,18 @@ class Coordinates:
     @property
     def counted(self) -> bool:
         """Whether each channel has one letter beside its value, which counts its observations."""
-        return self.counts and self.levels is None
+        return self.counts and self.soft_bins is None
 
     @functools.cached_property
-    def hats(self) -> Hats | None:
+    def hat_basis(self) -> HatBasis | None:
         """How observations are shared between levels, if there are some."""
-        return None if self.levels is None else Hats.of(self.levels, self.scales)
+        return None if self.soft_bins is None else HatBasis.of(self.soft_bins, self.scaler)
 
     @property
     def discrete(self) -> int:
         """How many letters move at events only; the continuous ones come after them."""
-        levels = 0 if self.hats is None else int(self.hats.starts[-1])
-        return self.channels * (2 if self.counted else 1) + levels
+        soft_bins = 0 if self.hat_basis is None else int(self.hat_basis.starts[-1])
+        return self.channels * (2 if self.counted else 1) + soft_bins
 
     @functools.cached_property
     def term_coordinates(self) -> Float64[np.ndarray, "term lie"]:

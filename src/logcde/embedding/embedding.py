@@ -1,4 +1,7 @@
-"""`Embedding`: the options of "From observations to log-signatures" (`sec:procedure`) and what they are good for."""
+"""What the options of an embedding identify, in words (`app:invariances`).
+
+`Embedding`: the options of "From observations to log-signatures" (`sec:procedure`) and what they are good for.
+"""
 
 import dataclasses
 
@@ -9,16 +12,53 @@ from logcde._typing import Numbers
 from logcde.algebra import Basis
 from logcde.embedding import device
 from logcde.embedding.coordinates import Coordinates
+from logcde.embedding.device import PaddedStreams, pad
 from logcde.embedding.host import embed
-from logcde.embedding.index import Index
-from logcde.embedding.invariances import invariances
-from logcde.embedding.logsigs import LogSignatures, Source
-from logcde.embedding.online import Online
-from logcde.embedding.opening import opening_of
-from logcde.embedding.padding import PaddedStreams, pad
-from logcde.embedding.scan import AbstractScan, Sequential
+from logcde.embedding.index import LogSignatureIndex
+from logcde.embedding.logsigs import EmbeddingSpec, LogSignatures, initial_observations
+from logcde.embedding.online import OnlineEmbedding
 from logcde.errors import EmbeddingError
-from logcde.streams import Levels, Partition, Scales, Schema, Streams
+from logcde.scans import AbstractScan, Sequential
+from logcde.streams import ChannelScaler, Partition, Schema, SoftBins, Streams
+
+WITHOUT_COUNTS = (
+    "Without counts, an observation that repeats the last value of its channel leaves no trace: adding or removing "
+    "such observations anywhere does not change the path. Since every channel starts from the base point 0, a first "
+    "value of 0 is such a repetition."
+)
+WITHOUT_TIME = (
+    "Without time, stamps leave no trace: moving events in time, in the same order and each within its query interval, "
+    "does not change any log-signature, nor does the length of a gap or of the horizon. Continuous channels, if there "
+    "are any, must be moved in time along with the events."
+)
+CLIPPED = (
+    "Values beyond the limits of their channel's scale are taken to be these limits: how far beyond they are leaves no "
+    "trace."
+)
+NOTHING = (
+    "With counts and time nothing is identified at the level of paths: stamps, observed sets, values, continuous "
+    "channels and higher-order terms up to the depth can all be read off the realised path."
+)
+
+
+def invariances(*, depth: int, counts: bool, time: bool, clipped: bool = False) -> tuple[str, ...]:
+    """Sentences that say which different data an embedding with these options cannot tell apart.
+
+    >>> print(invariances(depth=2, counts=False, time=True)[0][:80])
+    Without counts, an observation that repeats the last value of its channel leaves
+    """
+    kinds = ((WITHOUT_COUNTS, counts), (WITHOUT_TIME, time), (CLIPPED, not clipped))
+    dropped = [sentence for sentence, kept in kinds if not kept]
+    return (*dropped, _truncation(depth)) if dropped else (f"{NOTHING} {_truncation(depth)}",)
+
+
+def _truncation(depth: int) -> str:
+    soft_bins = "the first level" if depth == 1 else f"the first {depth} levels"
+    return (
+        f"A log-signature keeps {soft_bins} only, one element for each query interval. Different paths may therefore have "
+        "the same log-signatures; a greater depth or shorter intervals tell more of them apart. Higher-order terms of "
+        f"degree above {depth} that events carry are left out altogether."
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +67,8 @@ class Embedding:
 
     `counts` gives each channel a second coordinate that counts its observations, `time` adds time itself; with both the
     embedding is faithful (`prop:faithfulness`), without one it is invariant: see `invariances`. `dtype` is that of the
-    result; sums are in double precision in any case. With `scales`, values are put into their units first, in training
-    and online alike. With `levels`, a channel has beside its count one coordinate for each level of its values: an
+    result; sums are in double precision in any case. With `scaler`, values are put into their units first, in training
+    and online alike. With `soft_bins`, a channel has beside its count one coordinate for each level of its values: an
     observation counts for the two levels next to it, for each the more the nearer it is. Together they add up to the
     count; each by itself is a part of the histogram of what was observed.
 
@@ -38,8 +78,8 @@ class Embedding:
     ('pulse', '#pulse', 'time', '[pulse, #pulse]', '[pulse, time]', '[#pulse, time]')
     >>> logsigs.values[0, 1]
     array([-2.,  1.,  2.,  0.,  0.,  0.])
-    >>> levels = Levels(("pulse",), ((4.0, 8.0),))
-    >>> logsigs = Embedding(depth=1, levels=levels)(streams, Partition.uniform(1))
+    >>> soft_bins = SoftBins(("pulse",), ((4.0, 8.0),))
+    >>> logsigs = Embedding(depth=1, soft_bins=soft_bins)(streams, Partition.uniform(1))
     >>> dict(zip(logsigs.basis.labels, logsigs.values[0, 0].tolist()))
     {'pulse': 4.0, '#pulse': 3.0, '#pulse~4': 2.25, '#pulse~8': 0.75, 'time': 4.0}
     """
@@ -48,8 +88,8 @@ class Embedding:
     counts: bool = True
     time: bool = True
     dtype: DTypeLike = np.float64
-    scales: Scales | None = None
-    levels: Levels | None = None
+    scaler: ChannelScaler | None = None
+    soft_bins: SoftBins | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.depth, bool) or not isinstance(self.depth, int | np.integer) or self.depth < 1:
@@ -57,7 +97,7 @@ class Embedding:
         dtype = np.dtype(self.dtype)
         if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise EmbeddingError(f"The dtype is {dtype}. Log-signatures are float32 or float64.")
-        if self.levels is not None and not self.counts:
+        if self.soft_bins is not None and not self.counts:
             raise EmbeddingError(
                 "Levels are counted beside the counts of channels, but counts=False. Leave one of the two out."
             )
@@ -66,7 +106,7 @@ class Embedding:
 
     def coordinates(self, schema: Schema) -> Coordinates:
         """The coordinates of the driving path for streams of this schema."""
-        return Coordinates(schema, self.depth, self.counts, self.time, self.scales, self.levels)
+        return Coordinates(schema, self.depth, self.counts, self.time, self.scaler, self.soft_bins)
 
     def basis(self, schema: Schema) -> Basis:
         """The basis of the log-signatures of streams of this schema.
@@ -81,7 +121,7 @@ class Embedding:
         coordinates = self.coordinates(streams.schema)
         scaled = coordinates.scaled(streams)
         logsigs = embed(scaled, partition.cuts(streams), coordinates, self.dtype, threads)
-        return logsigs.made_from(opening_of(scaled), Source(coordinates, partition))
+        return logsigs.with_spec(initial_observations(scaled), EmbeddingSpec(coordinates, partition))
 
     def on_device(self, streams: Streams, partition: Partition, *, scan: AbstractScan = Sequential()) -> LogSignatures:
         """The same by the JAX engine, on its default device, in the precision that JAX is set to.
@@ -93,7 +133,7 @@ class Embedding:
         coordinates = self.coordinates(streams.schema)
         scaled = coordinates.scaled(streams)
         logsigs = device.embed(scaled, partition.cuts(streams), coordinates, self.dtype, scan)
-        return logsigs.made_from(opening_of(scaled), Source(coordinates, partition))
+        return logsigs.with_spec(initial_observations(scaled), EmbeddingSpec(coordinates, partition))
 
     def pad(self, streams: Streams, partition: Partition) -> PaddedStreams:
         """Streams as arrays of one size, for `logsignatures`, which can be traced, mapped and differentiated."""
@@ -106,10 +146,10 @@ class Embedding:
         >>> len(Embedding(counts=False).invariances()) > len(Embedding().invariances())
         True
         """
-        clipped = self.scales is not None and self.scales.limited
+        clipped = self.scaler is not None and self.scaler.limited
         return invariances(depth=self.depth, counts=self.counts, time=self.time, clipped=clipped)
 
-    def online(self, schema: Schema, start: float = 0.0, continuous: Numbers | None = None) -> Online:
+    def online(self, schema: Schema, start: float = 0.0, continuous: Numbers | None = None) -> OnlineEmbedding:
         """A stream that comes in one event at a time; `continuous` is where its continuous channels begin.
 
         >>> online = Embedding(depth=1, counts=False).online(Schema(("pulse",)))
@@ -117,9 +157,9 @@ class Embedding:
         >>> online.logsig()
         array([61.,  2.])
         """
-        return Online(self.coordinates(schema), start, continuous)
+        return OnlineEmbedding(self.coordinates(schema), start, continuous)
 
-    def index(self, streams: Streams) -> Index:
+    def index(self, streams: Streams) -> LogSignatureIndex:
         """An index of these streams, for log-signatures over any interval at little cost."""
         coordinates = self.coordinates(streams.schema)
-        return Index(coordinates.scaled(streams), coordinates)
+        return LogSignatureIndex(coordinates.scaled(streams), coordinates)

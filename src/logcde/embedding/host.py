@@ -1,21 +1,156 @@
-"""The host engine: ragged factors to interval log-signatures on the CPU, nothing padded, sums in double precision.
+"""How the coordinates of a basis lie in the arrays of `logcde.kernels.depth_n`.
+
+The host engine: ragged factors to interval log-signatures on the CPU, nothing padded, sums in double precision.
 
 Implements `eq:interval_log_signature_method`. Which kernel runs is decided here: at depth two areas are enough, above
 it tensors are needed; streams that observe all their channels at once, with few letters, go several intervals at
 a time.
 """
 
+import dataclasses
+import functools
+from collections.abc import Callable
+
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64, UInt64
 from numpy.typing import DTypeLike
 
+from logcde.algebra import Basis
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import Factors, Intervals, factors_of, intervals_of
-from logcde.embedding.layout import log_map, shell_map, tensor_size, term_map
 from logcde.embedding.logsigs import LogSignatures
-from logcde.kernels import area, tensor, third
+from logcde.kernels import depth2, depth3, depth_n
+from logcde.kernels._simd import QUAD
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
+
+
+@dataclasses.dataclass(frozen=True)
+class LogMap:
+    """Which entries of a logarithm make up the Lyndon coordinates: one each, with its sign, and some more."""
+
+    lead_position: UInt64[np.ndarray, "lie"]
+    lead_sign: Float64[np.ndarray, "lie"]
+    rest_coordinate: UInt64[np.ndarray, "rest"]
+    rest_position: UInt64[np.ndarray, "rest"]
+    rest_coefficient: Float64[np.ndarray, "rest"]
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """In the order in which kernels take them."""
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
+
+@dataclasses.dataclass(frozen=True)
+class TermMap:
+    """Where the entries of higher-order terms go in the tensor of an event's Lie element."""
+
+    term_offsets: np.ndarray
+    term_position: np.ndarray
+    term_coefficient: np.ndarray
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """In the order in which kernels take them."""
+        return self.term_offsets, self.term_position, self.term_coefficient
+
+
+def tensor_size(width: int, depth: int) -> int:
+    """The length of a group element's array.
+
+    >>> tensor_size(3, 1), tensor_size(3, 3)
+    (4, 40)
+    """
+    return _level_start(width, depth, depth + 1)
+
+
+@functools.cache
+def log_map(width: int, depth: int) -> LogMap:
+    """How `Basis` coordinates are read, by reversed words: see the module docstring of the kernels."""
+    return _log_map(width, depth, lambda mirrored, level: _position(mirrored, level, width, depth))
+
+
+@functools.cache
+def shell_map(width: int) -> LogMap:
+    """The same where `logcde.kernels.depth3` has them."""
+    return _log_map(width, 3, lambda mirrored, level: _shell_position(mirrored, level, width))
+
+
+def _log_map(width: int, depth: int, place: Callable[[np.ndarray, int], np.ndarray]) -> LogMap:
+    basis = Basis.of_width(width, depth)
+    parts = []
+    for level in range(1, depth + 1):
+        projection = basis.projection(level)
+        first = basis.level(level).start
+        # Read backwards and numbered from the last letter, the digits of a word are those of this number.
+        position = place(width**level - 1 - projection.cols, level)
+        coefficient = (-1.0) ** (level + 1) * projection.coefficients
+        words = np.array(basis.words[basis.level(level)], np.int64).reshape(-1, level) @ width ** np.arange(level)[::-1]
+        lead = projection.cols == words[projection.rows]
+        parts.append((projection.rows + first, position, coefficient, lead))
+    rows, positions, coefficients, lead = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order, rest = np.argsort(rows[lead]), np.argsort(rows[~lead], kind="stable")
+    return LogMap(
+        positions[lead][order].astype(np.uint64),
+        coefficients[lead][order].astype(np.float64),
+        rows[~lead][rest].astype(np.uint64),
+        positions[~lead][rest].astype(np.uint64),
+        coefficients[~lead][rest].astype(np.float64),
+    )
+
+
+@functools.cache
+def term_map(coordinates: Coordinates) -> TermMap:
+    """The entries of one column for each coordinate in `coordinates.term_support`."""
+    basis, width, depth = coordinates.basis, coordinates.basis.width, coordinates.depth
+    counts, positions, coefficients = [0], [], []
+    for coordinate in coordinates.term_support:
+        level = len(basis.words[coordinate])
+        expansion = basis.expansion(level)
+        mine = expansion.cols == coordinate - basis.level(level).start
+        words, factors = expansion.rows[mine], expansion.coefficients[mine]
+        digits = width - 1 - words[:, None] // width ** np.arange(level)[::-1] % width
+        kept = digits[:, -1] >= digits[:, -2] if level == depth else np.ones(len(words), bool)
+        mirrored = digits[kept] @ width ** np.arange(level)
+        positions.append(_position(mirrored, level, width, depth))
+        coefficients.append(factors[kept])
+        counts.append(len(mirrored))
+    return TermMap(
+        np.cumsum(counts),
+        np.concatenate([np.zeros(0, np.int64), *positions]).astype(np.uint64),
+        np.concatenate([np.zeros(0), *coefficients]).astype(np.float64),
+    )
+
+
+def _padded(width: int) -> int:
+    return -(-width // QUAD) * QUAD
+
+
+def _level_start(width: int, depth: int, level: int) -> int:
+    lines = sum(width ** (n - 1) for n in range(1, level))
+    if level == depth + 1 and depth > 1:  # of the last level, only a prefix for each last letter
+        lines += width ** (depth - 3) * (width * (width + 1) // 2) - width ** (depth - 1) if depth > 2 else 0
+    return lines * _padded(width)
+
+
+def _position(mirrored: np.ndarray, level: int, width: int, depth: int) -> np.ndarray:
+    if level == depth and depth > 1:
+        last, rest = np.divmod(mirrored, width ** (level - 1))
+        mirrored = rest + width ** (level - 2) * (last * (last + 1) // 2)
+    line, first = np.divmod(mirrored, width)
+    return _level_start(width, depth, level) + line * _padded(width) + first
+
+
+def _shell_position(mirrored: np.ndarray, level: int, width: int) -> np.ndarray:
+    if level == 1:
+        return mirrored
+    last, pair = np.divmod(mirrored, width**2)  # the third letter, if there is one
+    second, first = np.divmod(pair, width)
+    shell = np.maximum(first + 1, second)
+    position = width + (shell - 1) * shell + np.where(first + 1 == shell, second, shell + 1 + first)
+    # The words of level two, then those that end with a letter below the last.
+    return position if level == 2 else position + width * (width - 1) + (last - 1) * last * (last + 1) // 3
+
 
 DENSE_STATE = 2_000
 """Numbers that one lane of the dense kernels may need before the sparse ones, which need less cache, are faster."""
@@ -48,7 +183,7 @@ def compose(
         return out
     width, depth = coordinates.basis.width, coordinates.depth
     state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)
-    plain = streams.knots is None and not len(coordinates.term_support) and coordinates.levels is None
+    plain = streams.knots is None and not len(coordinates.term_support) and coordinates.soft_bins is None
     if streams.synchronous and plain and state <= DENSE_STATE:
         _compose_dense(streams, intervals, coordinates, out, threads)
     else:
@@ -65,14 +200,14 @@ def _compose_sparse(
         return
     maps = log_map(coordinates.basis.width, coordinates.depth).arrays
     given = (*_given(factors, intervals, coordinates), *maps, out)
-    spread(tensor.compose_logarithms, _work(intervals, coordinates), *given, threads=threads)
+    spread(depth_n.compose_logarithms, _work(intervals, coordinates), *given, threads=threads)
 
 
 def elements(
     factors: Factors, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None = None
 ) -> None:
     """Write the group element of each interval as kernels hold it: at depth two, the log-signature itself."""
-    kernel = area.compose if coordinates.depth == 2 else tensor.compose
+    kernel = depth2.compose if coordinates.depth == 2 else depth_n.compose
     given = _given(factors, intervals, coordinates)
     spread(kernel, _work(intervals, coordinates), *given, out, threads=threads)
 
@@ -98,7 +233,7 @@ def logarithms(group: np.ndarray, coordinates: Coordinates, out: np.ndarray, thr
         return
     maps = log_map(width, depth).arrays
     work = np.full(len(group), 1 + group.shape[1] // 64)
-    spread(tensor.logarithms, work, group, width, depth, *maps, out, threads=threads)
+    spread(depth_n.logarithms, work, group, width, depth, *maps, out, threads=threads)
 
 
 def _work(intervals: Intervals, coordinates: Coordinates) -> np.ndarray:
@@ -119,10 +254,10 @@ def _compose_dense(
     given = (streams.times, streams.value, coordinates.channels, coordinates.counts, coordinates.time)
     work = _work(intervals, coordinates)[order]
     if depth == 2:
-        spread(area.compose_dense, work, *where, *given, out, threads=threads)
+        spread(depth2.compose_dense, work, *where, *given, out, threads=threads)
     elif depth == 3:
-        spread(third.compose_dense, work, *where, *given, *shell_map(width).arrays, out, threads=threads)
+        spread(depth3.compose_dense, work, *where, *given, *shell_map(width).arrays, out, threads=threads)
     else:
         spread(
-            tensor.compose_dense, work, *where, *given, depth, *log_map(width, depth).arrays, out, threads=threads
+            depth_n.compose_dense, work, *where, *given, depth, *log_map(width, depth).arrays, out, threads=threads
         )  # fmt: skip

@@ -13,8 +13,7 @@ from jaxtyping import Float64
 from logcde._typing import Numbers
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import Factors, Intervals, entries_of
-from logcde.embedding.host import elements, logarithms
-from logcde.embedding.layout import tensor_size
+from logcde.embedding.host import elements, logarithms, tensor_size
 from logcde.errors import EmbeddingError, StreamError
 from logcde.kernels import tree
 from logcde.kernels.threads import spread
@@ -23,7 +22,7 @@ from logcde.streams import Streams
 BUCKET = 32
 
 
-class Index:
+class LogSignatureIndex:
     """Interval log-signatures of any series over any [a, b). Make it with `Embedding.index`.
 
     >>> from logcde import Embedding
@@ -309,8 +308,8 @@ class _Line:
     def _number_of(self, name: str, value: float, time: float) -> float:
         if not np.isfinite(value):
             raise StreamError(f"Channel {name!r} of {self._name} is {value} at {time}. Give a finite number.")
-        scales = self._coordinates.scales
-        return float(value) if scales is None else scales.one(name, value)
+        scaler = self._coordinates.scaler
+        return float(value) if scaler is None else scaler.one(name, value)
 
     def _event_of(self, row: int) -> int:
         return -1 if row < 0 else int(np.searchsorted(self._entry_offsets.array, row * self._entries, side="right")) - 1
@@ -321,11 +320,11 @@ class _Line:
             return
         before, channel, value = self._before.array[row], self._channel.array[row], self._value.array[row]
         change = value - (self._value.array[before] if before >= 0 else 0.0)
-        hats = self._coordinates.hats
-        if hats is None:
+        hat_basis = self._coordinates.hat_basis
+        if hat_basis is None:
             self._letter.array[row], self._amount.array[row] = channel, change
         else:
-            entries = hats.entries(np.array([channel]), np.array([value]), np.array([change]))
+            entries = hat_basis.entries(np.array([channel]), np.array([value]), np.array([change]))
             self._letter.array[row], self._amount.array[row] = entries[0][0], entries[1][0]
 
     def _fill(self) -> None:

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from logcde._typing import Numbers
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.layout import log_map, tensor_size, term_map
+from logcde.embedding.host import log_map, tensor_size, term_map
 from logcde.errors import EmbeddingError, StreamError
 from logcde.kernels import online as kernels
-from logcde.kernels.area import state as area_state
+from logcde.kernels.depth2 import state as area_state
 from logcde.kernels.online import step_area
 
 Values = Mapping[str, float] | Sequence[float | None] | NDArray
 FLOAT = np.dtype(np.float64)
 
 
-class Online:
+class OnlineEmbedding:
     """One series as it comes in: the log-signature of the open interval, at any moment.
 
     The one object here that changes. Make it with `Embedding.online`; `state` and `restore` keep it across processes.
@@ -44,10 +44,10 @@ class Online:
     def __init__(self, coordinates: Coordinates, start: float = 0.0, continuous: Numbers | None = None) -> None:
         self.coordinates = coordinates
         self._names = {name: k for k, name in enumerate(coordinates.schema.channels)}
-        self._as_is = coordinates.scales is None
+        self._as_is = coordinates.scaler is None
         self._area = coordinates.depth == 2
         self._woven = bool(coordinates.schema.continuous)
-        self._hats = coordinates.hats
+        self._hats = coordinates.hat_basis
         self._usual = not self._woven and self._hats is None
         self._plain = self._area and self._usual
         self._dimension = coordinates.basis.dimension
@@ -147,8 +147,8 @@ class Online:
         stamps, rows = np.asarray(times, np.float64), np.ascontiguousarray(values, np.float64)
         if rows.shape != (len(stamps), len(self._row)):
             raise StreamError(f"{len(stamps)} stamps and {len(self._row)} channels do not fit values {rows.shape}.")
-        if self.coordinates.scales is not None:
-            rows = np.where(np.isinf(rows), rows, self.coordinates.scales.row(rows))
+        if self.coordinates.scaler is not None:
+            rows = np.where(np.isinf(rows), rows, self.coordinates.scaler.row(rows))
         given = np.zeros((len(stamps), len(self._support)))
         if terms is not None:
             given = self._lie(np.asarray(terms, np.float64))
@@ -218,7 +218,7 @@ class Online:
         """Everything there is to know of the stream so far, as one array of numbers."""
         return np.concatenate([self._state, self._here])
 
-    def restore(self, state: Float64[np.ndarray, "state"]) -> "Online":
+    def restore(self, state: Float64[np.ndarray, "state"]) -> "OnlineEmbedding":
         """Go on from what `state` returned, with the same embedding and schema."""
         mine = self._state[kernels.CHANNELS : kernels.HEAD]
         if len(state) != len(self._state) + len(self._here) or not np.array_equal(
@@ -228,9 +228,9 @@ class Online:
         self._state, self._here = np.split(np.array(state, np.float64), [len(self._state)])
         return self
 
-    def copy(self) -> "Online":
+    def copy(self) -> "OnlineEmbedding":
         """An independent stream that has seen the same."""
-        return Online(self.coordinates, continuous=self._here if self._woven else None).restore(self.state())
+        return OnlineEmbedding(self.coordinates, continuous=self._here if self._woven else None).restore(self.state())
 
     @property
     def _reached(self) -> float:
@@ -251,12 +251,12 @@ class Online:
                 row[self._names[name]] = value
         else:
             row = np.array(values, np.float64)
-        scales = self.coordinates.scales
-        if scales is None or row.shape != self._row.shape:
+        scaler = self.coordinates.scaler
+        if scaler is None or row.shape != self._row.shape:
             return row
         for channel in np.flatnonzero(np.isinf(row)):  # which limits would hide
-            raise StreamError(f"Channel {scales.channels[channel]!r} is infinite. Leave it out: NaN = not observed.")
-        return scales.row(row)
+            raise StreamError(f"Channel {scaler.channels[channel]!r} is infinite. Leave it out: NaN = not observed.")
+        return scaler.row(row)
 
     def _before(self, time: float, row: np.ndarray, continuous: Numbers | None) -> np.ndarray:
         """What continuous channels and levels need before an event; returns the row that kernels take."""

@@ -6,8 +6,8 @@ from logcde.estimators.architectures import AbstractArchitecture as AbstractArch
 from logcde.estimators.architectures import Neural as Neural
 from logcde.estimators.architectures import Slice as Slice
 from logcde.estimators.classifier import LogCDEClassifier as LogCDEClassifier
-from logcde.estimators.reading import Long as Long
-from logcde.estimators.reading import Wide as Wide
+from logcde.estimators.data import Long as Long
+from logcde.estimators.data import Wide as Wide
 from logcde.estimators.regressor import LogCDERegressor as LogCDERegressor
 from logcde.estimators.forecaster import LogCDEForecaster as LogCDEForecaster
 from logcde.estimators.loading import load as load

@@ -13,7 +13,7 @@ from logcde.estimators.architectures import AbstractArchitecture
 from logcde.estimators.classifier import LogCDEClassifier
 from logcde.estimators.regressor import LogCDERegressor
 from logcde.streams import Partition
-from logcde.streams.scales import AbstractUnits
+from logcde.streams.scaling import AbstractScaler
 
 TAGS = {
     "X_inner_type": ["np-list", "numpy3D"],
@@ -29,7 +29,7 @@ class AbstractAdapter:
     def __init__(
         self,
         *,
-        units: AbstractUnits | None = None,
+        units: AbstractScaler | None = None,
         partition: Partition | None = None,
         depth: int | None = None,
         counts: bool | None = None,

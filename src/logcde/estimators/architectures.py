@@ -8,10 +8,10 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from logcde.algebra import Basis
-from logcde.flows import Acting, Fastest
-from logcde.models import CDE, EachInterval, LogNCDE, LogSLiCE, Mean, StartValues, Terminal
+from logcde.models import Mean, PerInterval, SequenceModel, Terminal, TimeZeroInitial, log_ncde, log_slice
+from logcde.scans import Auto, MatrixFree
 
-Reading: TypeAlias = type[Terminal] | type[Mean] | type[EachInterval]
+Reading: TypeAlias = type[Terminal] | type[Mean] | type[PerInterval]
 """Which states of a series are read."""
 
 
@@ -19,7 +19,7 @@ class AbstractArchitecture(abc.ABC):
     """How a model is built. A class of your own is a frozen dataclass; register it to save estimators that have it."""
 
     @abc.abstractmethod
-    def __call__(self, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> CDE:
+    def __call__(self, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> SequenceModel:
         """A causal model with its parameters at the start, and without scaling, which is added when it is trained."""
 
 
@@ -38,17 +38,17 @@ class Slice(AbstractArchitecture):
     widths: tuple[int, ...] = (64,)
     scale: float = 0.05
 
-    def __call__(self, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> CDE:
+    def __call__(self, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> SequenceModel:
         """A linear CDE."""
-        return LogSLiCE(
+        return log_slice(
             basis,
             self.hidden,
             outputs,
             block=self.block,
-            initial=StartValues(),
+            initial=TimeZeroInitial(),
             readout=reading(self.widths),
-            # What `Fastest` comes to on a CPU, where tracing the other ways as well would take longer than small fits.
-            scan=Acting() if jax.default_backend() == "cpu" else Fastest(),
+            # What `Auto` comes to on a CPU, where tracing the other ways as well would take longer than small fits.
+            scan=MatrixFree() if jax.default_backend() == "cpu" else Auto(),
             scale=self.scale,
             key=key,
         )
@@ -67,15 +67,15 @@ class Neural(AbstractArchitecture):
     layers: int = 2
     widths: tuple[int, ...] = ()
 
-    def __call__(self, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> CDE:
+    def __call__(self, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> SequenceModel:
         """A neural CDE, solved by the Log-ODE method."""
-        return LogNCDE(
+        return log_ncde(
             basis,
             self.hidden,
             outputs,
             width=self.width,
             layers=self.layers,
-            initial=StartValues(),
+            initial=TimeZeroInitial(),
             readout=reading(self.widths),
             key=key,
         )

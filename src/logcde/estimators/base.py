@@ -25,22 +25,12 @@ from logcde.estimators.choosing import (
     refuse_many,
     usual_gap,
 )
-from logcde.estimators.inference import predictions
-from logcde.estimators.reading import (
-    Read,
-    Table,
-    check_channels,
-    is_frame,
-    last_stamps,
-    read,
-    refuse_long,
-    with_horizon,
-)
-from logcde.estimators.training import Queries, Schedule, inputs_of, train
-from logcde.models import UnitIncrements
+from logcde.estimators.data import Read, Table, check_channels, is_frame, last_stamps, read, refuse_long, with_horizon
+from logcde.estimators.training import Queries, Schedule, inputs_of, predictions, train
+from logcde.models import IncrementRMSScaling
 from logcde.online import Predictor
 from logcde.streams import Partition, Streams
-from logcde.streams.scales import AbstractUnits
+from logcde.streams.scaling import AbstractScaler
 from logcde.streams.schema import listed
 from logcde.train import Checkpoints
 from logcde.train.losses import AbstractMeasure
@@ -49,8 +39,8 @@ from logcde.train.losses import AbstractMeasure
 class AbstractLogCDE(BaseEstimator):
     """An estimator on streams. What is None is chosen from the data; `choices_` says what was chosen, and why.
 
-    **Data.** `table` says how data frames are read (`Long`, `Wide`). `units` of the channels are learnt (`Robust()`,
-    `Standard()`, `Range()`), `partition` cuts series into intervals, and the log-signature of each has `depth` and
+    **Data.** `table` says how data frames are read (`Long`, `Wide`). `units` of the channels are learnt (`RobustScaler()`,
+    `StandardScaler()`, `MinMaxScaler()`), `partition` cuts series into intervals, and the log-signature of each has `depth` and
     coordinates for `counts` of observations and for `time`.
 
     **Model.** `model` is an architecture: `Slice(...)` or `Neural(...)`.
@@ -68,7 +58,7 @@ class AbstractLogCDE(BaseEstimator):
         self,
         *,
         table: Table | None = None,
-        units: AbstractUnits | None = None,
+        units: AbstractScaler | None = None,
         partition: Partition | None = None,
         depth: int | None = None,
         counts: bool | None = None,
@@ -225,7 +215,7 @@ class AbstractLogCDE(BaseEstimator):
     def _outputs(self, logsigs: LogSignatures, queries: Queries | None, ids: np.ndarray) -> Float[np.ndarray, "..."]:
         """What the model gives, refused where it is no number."""
         scaling = self.model_.scaling
-        assert isinstance(scaling, UnitIncrements)
+        assert isinstance(scaling, IncrementRMSScaling)
         found = predictions(self.model_, inputs_of(logsigs, scaling, queries)).astype(np.float64)
         finite = np.isfinite(found.reshape(len(found), -1)).all(axis=1)
         if not finite.all():

@@ -9,9 +9,9 @@ from jaxtyping import Int64
 
 from logcde.embedding import Embedding
 from logcde.errors import StreamError
-from logcde.streams import Partition, Robust, Scales, Streams
+from logcde.streams import ChannelScaler, Partition, RobustScaler, Streams
 from logcde.streams.ragged import owners
-from logcde.streams.scales import AbstractUnits
+from logcde.streams.scaling import AbstractScaler
 
 FEWEST_INTERVALS, MOST_INTERVALS = 8, 64
 MOST_COORDINATES = 128
@@ -81,7 +81,7 @@ def choose_partition(given: Partition | None, streams: Streams, gap: float) -> C
 
 
 def choose_embedding(
-    units: AbstractUnits | None,
+    units: AbstractScaler | None,
     counts: bool | None,
     time: bool,
     depth: int | None,
@@ -91,9 +91,11 @@ def choose_embedding(
     """Units of the channels, their counts where they are not observed together, depth 2 where it can say something."""
     schema = streams.schema
     made: dict[str, Choice] = {}
-    made["units"] = Choice(units, GIVEN) if units is not None else Choice(Robust(), "a few wild values cannot spoil it")
-    scales = Scales.fit(streams, made["units"].value) if not schema.terms else None
-    if scales is None:
+    made["units"] = (
+        Choice(units, GIVEN) if units is not None else Choice(RobustScaler(), "a few wild values cannot spoil it")
+    )
+    scaler = ChannelScaler.fit(streams, made["units"].value) if not schema.terms else None
+    if scaler is None:
         made["units"] = Choice(None, "values with higher-order terms have their units already")
     if counts is not None:
         made["counts"] = Choice(counts, GIVEN)
@@ -115,7 +117,7 @@ def choose_embedding(
         made["depth"] = Choice(1, f"depth 2 would have {coordinates} coordinates")
     else:
         made["depth"] = Choice(2, "intervals hold several events, and it tells their order")
-    embedding = Embedding(made["depth"].value, made["counts"].value, time, np.float64, scales)
+    embedding = Embedding(made["depth"].value, made["counts"].value, time, np.float64, scaler)
     return embedding, made
 
 

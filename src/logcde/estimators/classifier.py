@@ -10,9 +10,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from logcde.errors import TrainingError
-from logcde.estimators.answers import aligned, required
 from logcde.estimators.base import AbstractLogCDE
 from logcde.estimators.checking import check_array, column_or_1d
+from logcde.estimators.data import aligned, required
 from logcde.estimators.training import cooled
 from logcde.models import Mean
 from logcde.streams import Streams

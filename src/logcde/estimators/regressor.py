@@ -7,9 +7,9 @@ from jaxtyping import Float64
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
-from logcde.estimators.answers import aligned, required
 from logcde.estimators.base import AbstractLogCDE
 from logcde.estimators.checking import check_array, column_or_1d
+from logcde.estimators.data import aligned, required
 from logcde.estimators.training import in_units
 from logcde.models import Mean
 from logcde.streams import Streams

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from logcde import artefact
 from logcde.errors import ArtefactError
-from logcde.models import CDE
+from logcde.models import SequenceModel
 
 Kind = TypeVar("Kind", bound=BaseEstimator)
 LABELS = ("classes_", "feature_names_in_")
@@ -22,14 +22,14 @@ class Fitted(eqx.Module):
 
     estimator: str
     parameters: dict[str, Any]
-    model: CDE
+    model: SequenceModel
     learnt: dict[str, Any]
 
 
 def save(
-    estimator: BaseEstimator, path: str | os.PathLike, overwrite: bool, beside: Mapping[str, str] | None = None
+    estimator: BaseEstimator, path: str | os.PathLike, overwrite: bool, extra_files: Mapping[str, str] | None = None
 ) -> None:
-    """Write it, with further text files `beside` it. Checkpoints, and a generator as `random_state`, are left out."""
+    """Write it, with `extra_files` in its folder. Checkpoints, and a generator as `random_state`, are left out."""
     parameters = estimator.get_params(deep=False) | {"checkpoints": None}
     if isinstance(parameters["random_state"], np.random.RandomState):
         parameters["random_state"] = None
@@ -39,7 +39,9 @@ def save(
             learnt[name] = {"dtype": learnt[name].dtype.str, "items": learnt[name].tolist()}
     kind, model = type(estimator).__name__, vars(estimator)["model_"]
     summary = {"estimator": kind, "choices": {name: repr(choice) for name, choice in learnt["choices_"].items()}}
-    artefact.save(Fitted(kind, parameters, model, learnt), path, summary=summary, beside=beside, overwrite=overwrite)
+    artefact.save(
+        Fitted(kind, parameters, model, learnt), path, summary=summary, extra_files=extra_files, overwrite=overwrite
+    )
 
 
 def load(cls: type[Kind], path: str | os.PathLike) -> Kind:

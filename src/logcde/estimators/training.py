@@ -3,6 +3,11 @@
 What differs from one data set to the next, such as the size of increments, is no part of the compiled program:
 log-signatures are scaled on the host, the model is trained without knowing of that, and gets its scaling and its
 source when it is done.
+
+Predictions of many series, each of which depends on that series and on nothing else, to the last bit.
+
+A series is computed by a program that its own length chooses, and by itself: one after another in a compiled loop. How
+many there are, in which order and beside which others, changes nothing.
 """
 
 import dataclasses
@@ -13,12 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, Int64, Num, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Float32, Int, Int64, Num, PRNGKeyArray, PyTree
 
 from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
 from logcde.estimators.architectures import AbstractArchitecture, Reading
-from logcde.models import CDE, Inputs, UnitIncrements
+from logcde.models import IncrementRMSScaling, Inputs, NoScaling, SequenceModel
 from logcde.train import Checkpoints, Result, Steps, fit
 from logcde.train.losses import AbstractMeasure
 
@@ -60,7 +65,7 @@ def train(
     loss: AbstractMeasure,
     metrics: tuple[AbstractMeasure, ...],
     schedule: Schedule,
-) -> tuple[CDE, Result]:
+) -> tuple[SequenceModel, Result]:
     """The last of the best models on the series that are held out, the last one if none are, and how it came about."""
     training = logsigs if schedule.held_out is None else logsigs[np.delete(np.arange(len(logsigs)), schedule.held_out)]
     scaling = _unit_steps(training)
@@ -82,19 +87,19 @@ def train(
         progress=schedule.progress,
         key=for_training,
     )
-    assert isinstance(result.model, CDE)
-    return dataclasses.replace(result.model, scaling=scaling, source=logsigs.source), result
+    assert isinstance(result.model, SequenceModel)
+    return dataclasses.replace(result.model, scaling=scaling, spec=logsigs.spec), result
 
 
-def _unit_steps(logsigs: LogSignatures) -> UnitIncrements:
+def _unit_steps(logsigs: LogSignatures) -> IncrementRMSScaling:
     """Unit increments of the path as a whole: with many letters, each moves less, and models start and learn alike."""
-    each = UnitIncrements().fit(jnp.asarray(logsigs.values, jnp.float32), logsigs.basis)
-    assert isinstance(each, UnitIncrements)
+    each = IncrementRMSScaling().fit(jnp.asarray(logsigs.values, jnp.float32), logsigs.basis)
+    assert isinstance(each, IncrementRMSScaling)
     assert each.factors is not None
-    return UnitIncrements(tuple(factor / len(each.factors) ** 0.5 for factor in each.factors))
+    return IncrementRMSScaling(tuple(factor / len(each.factors) ** 0.5 for factor in each.factors))
 
 
-def inputs_of(logsigs: LogSignatures, scaling: UnitIncrements, queries: Queries | None) -> Inputs:
+def inputs_of(logsigs: LogSignatures, scaling: IncrementRMSScaling, queries: Queries | None) -> Inputs:
     """What a model without scaling sees."""
     scaled = logsigs.values * scaling.scale(logsigs.basis)
     inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, scaled))
@@ -104,7 +109,9 @@ def inputs_of(logsigs: LogSignatures, scaling: UnitIncrements, queries: Queries 
     return dataclasses.replace(inputs, ends=ends, queries=count)
 
 
-def in_units(model: CDE, centre: Float[np.ndarray, "output"], spread: Float[np.ndarray, "output"]) -> CDE:
+def in_units(
+    model: SequenceModel, centre: Float[np.ndarray, "output"], spread: Float[np.ndarray, "output"]
+) -> SequenceModel:
     """A model that was trained on targets (y - centre) / spread, as one that predicts y."""
     last = model.readout.layers[-1]
     assert last.bias is not None
@@ -116,14 +123,16 @@ def in_units(model: CDE, centre: Float[np.ndarray, "output"], spread: Float[np.n
     )
 
 
-def cooled(model: CDE, temperature: float) -> CDE:
+def cooled(model: SequenceModel, temperature: float) -> SequenceModel:
     """A model whose outputs are divided by a number, as part of its readout: no more work, and no other program."""
     last = jax.tree.map(lambda leaf: leaf / temperature, model.readout.layers[-1])
     return eqx.tree_at(lambda tree: tree.readout.layers[-1], model, last)
 
 
 @eqx.filter_jit
-def _built(build: AbstractArchitecture, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> CDE:
+def _built(
+    build: AbstractArchitecture, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray
+) -> SequenceModel:
     return build(basis, outputs, reading, key)
 
 
@@ -156,3 +165,67 @@ def _update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[
     rate = state.rate * jnp.minimum(done / WARMUP, 1) * falling
     updates = jax.tree.map(lambda leaf: -rate.astype(leaf.dtype) * leaf, updates)
     return updates, state._replace(adam=adam, step=state.step + 1)
+
+
+TOGETHER = 64
+"""Series in one call."""
+SHORTEST = 8
+
+
+def bare(model: SequenceModel) -> SequenceModel:
+    """The model without what differs between data sets, so that one compiled program serves all."""
+    return dataclasses.replace(model, scaling=NoScaling(), spec=None)
+
+
+def predictions(model: SequenceModel, inputs: Inputs) -> Float32[np.ndarray, "series *interval output"]:
+    """What a model says about inputs that are scaled already; rows beyond a series' own mean nothing."""
+    model = bare(model)
+    lengths, asked = np.asarray(inputs.length), np.asarray(inputs.outputs)
+    inputs = jax.tree.map(np.asarray, inputs)
+    queries = 0 if inputs.ends is None else inputs.ends.shape[1]
+    sizes = np.array([(_rounded(int(a)), _rounded(int(b))) for a, b in zip(lengths, asked, strict=True)])
+    out: np.ndarray | None = None
+    for size in np.unique(sizes, axis=0):
+        members = np.flatnonzero((sizes == size).all(axis=1))
+        for start in range(0, len(members), TOGETHER):
+            chosen = members[start : start + TOGETHER]
+            part = _padded(inputs[chosen], int(size[0]), int(size[1]))
+            found = np.asarray(_one_by_one(model, part, jnp.asarray(len(chosen), jnp.int32)))[: len(chosen)]
+            if out is None:
+                shape = (queries, found.shape[-1]) if found.ndim == 3 else found.shape[1:]
+                out = np.zeros((len(inputs), *shape), found.dtype)
+            if found.ndim == 3:
+                out[chosen, : found.shape[1]] = found[:, :queries]
+            else:
+                out[chosen] = found
+    assert out is not None
+    return out
+
+
+@eqx.filter_jit
+def _one_by_one(model: SequenceModel, inputs: Inputs, count: Int[Array, ""]) -> Float[Array, "series *interval output"]:
+    shape = jax.eval_shape(model, inputs[0])
+
+    def one(number: Int[Array, ""], out: Array) -> Array:
+        return out.at[number].set(model(jax.tree.map(lambda leaf: leaf[number], inputs)))
+
+    return jax.lax.fori_loop(0, count, one, jnp.zeros((len(inputs), *shape.shape), shape.dtype))
+
+
+def _padded(inputs: Inputs, intervals: int, queries: int) -> Inputs:
+    """Of one size, whatever there is."""
+
+    def fill(leaf: np.ndarray, *sizes: int) -> np.ndarray:
+        leaf = leaf[(slice(None), *(slice(size) for size in sizes))]
+        missing = [size - have for size, have in zip((TOGETHER, *sizes), leaf.shape, strict=False)]
+        return np.pad(leaf, [(0, more) for more in missing] + [(0, 0)] * (leaf.ndim - len(missing)))
+
+    filled = eqx.tree_at(lambda tree: tree.steps, jax.tree.map(fill, inputs), fill(np.asarray(inputs.steps), intervals))
+    if inputs.ends is None:
+        return filled
+    return eqx.tree_at(lambda tree: tree.ends, filled, fill(np.asarray(inputs.ends), queries))
+
+
+def _rounded(count: int) -> int:
+    """The next power of two, so that few sizes are compiled."""
+    return max(SHORTEST, 1 << max(count - 1, 0).bit_length())

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 Carry: TypeAlias = PyTree[Any]
 """What is kept between two intervals."""
-Noted: TypeAlias = PyTree[Any]
+BatchStats: TypeAlias = PyTree[Any]
 """What is remembered of a batch beside gradients: statistics for later use."""
 
 
@@ -52,7 +52,7 @@ class AbstractDynamics(eqx.Module):
     def penalty(self) -> Float[Array, ""]:
         """The size of the vector field, as the regulariser of the paper's experiments measures it."""
 
-    def fitted_to(self, steps: Callable[[], Float[Array, "series interval lie"]]) -> "AbstractDynamics":
+    def fit_preprocessing(self, steps: Callable[[], Float[Array, "series interval lie"]]) -> "AbstractDynamics":
         """The same before training on series with these steps, zero where there is no interval.
 
         Most have nothing to fit, and never ask for them.
@@ -64,7 +64,7 @@ class AbstractBatchDynamics(AbstractDynamics):
     """Dynamics that are other in training: at random, or by statistics of the whole batch, which they remember."""
 
     @abc.abstractmethod
-    def learn(
+    def apply_train(
         self,
         hidden: Float[Array, "hidden"],
         steps: Float[Array, "interval lie"],
@@ -72,9 +72,9 @@ class AbstractBatchDynamics(AbstractDynamics):
         *,
         key: PRNGKeyArray,
         axes: tuple[str, ...],
-    ) -> tuple[Float[Array, "interval features"], Noted]:
+    ) -> tuple[Float[Array, "interval features"], BatchStats]:
         """`unroll` in training, for one series of a batch whose axes have these names, and what to remember of it."""
 
     @abc.abstractmethod
-    def noting(self, noted: Noted) -> "AbstractBatchDynamics":
+    def with_batch_stats(self, batch_stats: BatchStats) -> "AbstractBatchDynamics":
         """The same dynamics with that remembered."""

@@ -2,6 +2,12 @@
 
 `Dense` is the LNCDE of the paper, `Diagonal` its D-SLiCE, `BlockDiagonal` its BD-SLiCE; all three are closed under
 products, so flows and their compositions keep the structure. Entries start as N(0, scale^2 / block size).
+
+Linear vector fields for comparison, at depth one only: their structure does not survive products.
+
+The commutator of two diagonal-plus-low-rank matrices has four times the rank, that of two sparse ones is denser, and
+that of two Walsh-Hadamard ones is of no such form at all. So the Log-ODE method of depth two or more leaves the
+structure, and asking for it is an error. So does a matrix exponential; `Euler` keeps it.
 """
 
 import abc
@@ -9,12 +15,12 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.errors import ModelError
-from logcde.flows.blocks import as_matrix
-from logcde.flows.brackets import bracket_matrices
+from logcde.flows.blocks import as_matrix, bracket_matrices
 
 SCALE = 0.25
 
@@ -161,3 +167,175 @@ class Diagonal(AbstractLinearField):
     def letters(self) -> Float[Array, "letter entry"]:
         """The diagonals."""
         return self.diagonals
+
+
+class AbstractOpenField(AbstractLinearField):
+    """A field whose matrices can be applied, but not multiplied without losing their structure."""
+
+    def generators(self) -> Float[Array, "read row column block"]:
+        """As single blocks: what is left of the structure once an exponential is taken."""
+        return self.as_matrices()[..., None]
+
+    @abc.abstractmethod
+    def apply(self, increments: Float[Array, "letter"], state: Float[Array, "hidden"]) -> Float[Array, "hidden"]:
+        """The matrix that these increments select, times the state."""
+
+
+class DiagonalLowRank(AbstractOpenField):
+    """Diagonal plus a product of `rank` columns and rows, for each letter.
+
+    >>> field = DiagonalLowRank(Basis.of_width(2, 1), hidden=4, rank=1, key=jax.random.key(0))
+    >>> field.as_matrices().shape
+    (2, 4, 4)
+    """
+
+    basis: Basis = eqx.field(static=True)
+    diagonals: Float[Array, "letter hidden"]
+    columns: Float[Array, "letter hidden rank"]
+    rows: Float[Array, "letter rank hidden"]
+
+    def __init__(
+        self,
+        basis: Basis,
+        hidden: int,
+        rank: int,
+        *,
+        scale: float = SCALE,
+        dtype: DTypeLike = jnp.float32,
+        key: PRNGKeyArray,
+    ) -> None:
+        check_depth(basis, "Diagonal plus low rank")
+        keys = jax.random.split(key, 3)
+        each = scale**0.5 * (hidden * rank) ** -0.25
+        self.basis = basis
+        self.diagonals = jax.random.normal(keys[0], (basis.width, hidden), dtype) * scale
+        self.columns = jax.random.normal(keys[1], (basis.width, hidden, rank), dtype) * each
+        self.rows = jax.random.normal(keys[2], (basis.width, rank, hidden), dtype) * each
+
+    @property
+    def hidden(self) -> int:
+        """The size of the hidden state."""
+        return self.diagonals.shape[-1]
+
+    def apply(self, increments: Float[Array, "letter"], state: Float[Array, "hidden"]) -> Float[Array, "hidden"]:
+        """In time proportional to the rank."""
+        inner = jnp.einsum("lrh,h,l->lr", self.rows, state, increments)
+        return (increments @ self.diagonals) * state + jnp.einsum("lhr,lr->h", self.columns, inner)
+
+    def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
+        """As plain matrices."""
+        return jax.vmap(jnp.diag)(self.diagonals) + self.columns @ self.rows
+
+    def letters(self) -> Float[Array, "letter entry"]:
+        """All entries of the whole matrices."""
+        return self.as_matrices().reshape(self.basis.width, -1)
+
+
+class Sparse(AbstractOpenField):
+    """Full size, with `entries` entries in each row, at places drawn once and shared by all letters.
+
+    >>> Sparse(Basis.of_width(2, 1), hidden=8, entries=2, key=jax.random.key(0)).as_matrices().shape
+    (2, 8, 8)
+    """
+
+    basis: Basis = eqx.field(static=True)
+    values: Float[Array, "letter hidden entry"]
+    places: Int[np.ndarray, "hidden entry"]
+
+    def __init__(
+        self,
+        basis: Basis,
+        hidden: int,
+        entries: int,
+        *,
+        scale: float = SCALE,
+        dtype: DTypeLike = jnp.float32,
+        key: PRNGKeyArray,
+    ) -> None:
+        check_depth(basis, "Sparse")
+        if not 1 <= entries <= hidden:
+            raise ModelError(f"{entries} entries do not fit a row of {hidden}.")
+        for_values, for_places = jax.random.split(key)
+        drawn = jax.vmap(lambda k: jax.random.permutation(k, hidden)[:entries])(jax.random.split(for_places, hidden))
+        self.basis = basis
+        self.values = jax.random.normal(for_values, (basis.width, hidden, entries), dtype) * (scale * entries**-0.5)
+        self.places = np.asarray(drawn)
+
+    @property
+    def hidden(self) -> int:
+        """The size of the hidden state."""
+        return self.values.shape[1]
+
+    def apply(self, increments: Float[Array, "letter"], state: Float[Array, "hidden"]) -> Float[Array, "hidden"]:
+        """In time proportional to the number of entries."""
+        return jnp.sum(jnp.tensordot(increments, self.values, axes=1) * state[self.places], axis=1)
+
+    def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
+        """As plain matrices."""
+        whole = jnp.zeros((self.basis.width, self.hidden, self.hidden), self.values.dtype)
+        return whole.at[:, jnp.arange(self.hidden)[:, None], self.places].set(self.values)
+
+    def letters(self) -> Float[Array, "letter entry"]:
+        """The entries."""
+        return self.values.reshape(self.basis.width, -1)
+
+
+class WalshHadamard(AbstractOpenField):
+    """The orthogonal Walsh-Hadamard matrix, its rows scaled by a vector for each letter; hidden is a power of two.
+
+    >>> WalshHadamard(Basis.of_width(2, 1), hidden=8, key=jax.random.key(0)).as_matrices().shape
+    (2, 8, 8)
+    """
+
+    basis: Basis = eqx.field(static=True)
+    factors: Float[Array, "letter hidden"]
+
+    def __init__(
+        self, basis: Basis, hidden: int, *, scale: float = SCALE, dtype: DTypeLike = jnp.float32, key: PRNGKeyArray
+    ) -> None:
+        check_depth(basis, "Walsh-Hadamard")
+        if hidden < 1 or hidden & (hidden - 1):
+            raise ModelError(f"A Walsh-Hadamard field needs a hidden size that is a power of two, but it is {hidden}.")
+        self.basis = basis
+        self.factors = jax.random.normal(key, (basis.width, hidden), dtype) * scale
+
+    @property
+    def hidden(self) -> int:
+        """The size of the hidden state."""
+        return self.factors.shape[-1]
+
+    def apply(self, increments: Float[Array, "letter"], state: Float[Array, "hidden"]) -> Float[Array, "hidden"]:
+        """By the fast transform, in h log h."""
+        return (increments @ self.factors) * hadamard(state)
+
+    def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
+        """As plain matrices."""
+        transform = jax.vmap(hadamard)(jnp.eye(self.hidden, dtype=self.factors.dtype))
+        return self.factors[:, :, None] * transform
+
+    def letters(self) -> Float[Array, "letter entry"]:
+        """The scaling vectors."""
+        return self.factors
+
+
+def hadamard(state: Float[Array, "hidden"]) -> Float[Array, "hidden"]:
+    """The orthonormal Walsh-Hadamard transform.
+
+    >>> hadamard(jnp.array([1.0, 0.0, 0.0, 0.0])).tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    size = len(state)
+    for level in range(size.bit_length() - 1):
+        pairs = state.reshape(-1, 2, 2**level)
+        state = jnp.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
+    return state.reshape(size) * size**-0.5
+
+
+def check_depth(basis: Basis, structure: str) -> None:
+    """Refuse log-signatures of depth two or more."""
+    if basis.depth > 1:
+        raise ModelError(
+            f"{structure} fields take log-signatures of depth 1, but this basis has depth {basis.depth}. The Log-ODE "
+            "method needs the commutators of the matrices, which do not keep this structure. Embed with depth=1, or "
+            "use a block-diagonal field."
+        )

@@ -10,12 +10,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from logcde.embedding.scan import Associative, Chunked
 from logcde.errors import ModelError
-from logcde.flows.comparison import AbstractOpenField
 from logcde.flows.dynamics import AbstractDynamics, Carry
-from logcde.flows.fields import AbstractLinearField
-from logcde.flows.scan import AbstractFlow, Acting, Euler, Exponential, Fastest, FlowScan, states_of
+from logcde.flows.fields import AbstractLinearField, AbstractOpenField
+from logcde.flows.scan import AbstractFlow, Euler, Exponential, FlowScan, states_of
+from logcde.scans import Associative, Auto, Chunked, MatrixFree
 
 MATRICES = 2**20
 """Entries of the matrices of one series that may be in memory at a time."""
@@ -34,13 +33,13 @@ class LinearDynamics(AbstractDynamics):
 
     field: AbstractLinearField
     flow: AbstractFlow = Exponential()
-    scan: FlowScan = Fastest()
+    scan: FlowScan = Auto()
 
     def __check_init__(self) -> None:
         if isinstance(self.field, AbstractOpenField) and isinstance(self.scan, Associative | Chunked):
             raise ModelError(
                 f"Flows of a {type(self.field).__name__} field do not compose within their structure, so there is no "
-                f"parallel scan of them. Use Sequential(), Acting() or Fastest() instead of {self.scan}."
+                f"parallel scan of them. Use Sequential(), MatrixFree() or Auto() instead of {self.scan}."
             )
 
     @property
@@ -84,7 +83,7 @@ class LinearDynamics(AbstractDynamics):
 
     def advance(self, carry: Carry, step: Float[Array, "lie"]) -> Carry:
         """The state after one more interval."""
-        return LinearDynamics(self.field, self.flow, Acting()).unroll(carry, step[None], jnp.asarray(1))[0]
+        return LinearDynamics(self.field, self.flow, MatrixFree()).unroll(carry, step[None], jnp.asarray(1))[0]
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
         """The state."""

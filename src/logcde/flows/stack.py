@@ -14,10 +14,11 @@ from logcde.errors import ModelError
 from logcde.flows.dynamics import AbstractDynamics, Carry
 from logcde.flows.fields import SCALE, BlockDiagonal
 from logcde.flows.linear import LinearDynamics
-from logcde.flows.scan import AbstractFlow, Exponential, Fastest, FlowScan
+from logcde.flows.scan import AbstractFlow, Exponential, FlowScan
+from logcde.scans import Auto
 
 
-class Block(eqx.Module):
+class ResidualBlock(eqx.Module):
     """What lies around the linear CDE of a layer, in this order.
 
     `residual` adds what drives the layer to its state, `glu` adds a gated linear unit of the sum, and `norm` normalises
@@ -32,11 +33,11 @@ class Block(eqx.Module):
 class Mixer(eqx.Module):
     """The parameters of a block, and what it makes of a layer's state."""
 
-    block: Block
+    block: ResidualBlock
     gate: eqx.nn.Linear | None
     norm: eqx.nn.LayerNorm | None
 
-    def __init__(self, block: Block, features: int, *, dtype: DTypeLike, key: PRNGKeyArray) -> None:
+    def __init__(self, block: ResidualBlock, features: int, *, dtype: DTypeLike, key: PRNGKeyArray) -> None:
         self.block = block
         self.gate = eqx.nn.Linear(features, 2 * features, dtype=dtype, key=key) if block.glu else None
         self.norm = eqx.nn.LayerNorm(features, dtype=dtype) if block.norm else None
@@ -76,9 +77,9 @@ class Stack(AbstractDynamics):
         layers: int,
         block: int,
         *,
-        around: Block = Block(),
+        around: ResidualBlock = ResidualBlock(),
         flow: AbstractFlow = Exponential(),
-        scan: FlowScan = Fastest(),
+        scan: FlowScan = Auto(),
         scale: float = SCALE,
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,

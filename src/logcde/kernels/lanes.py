@@ -8,7 +8,7 @@ its end takes zero steps, so intervals of like numbers of events should be in on
 import numpy as np
 
 from logcde.kernels._jit import index, kernel
-from logcde.kernels._side import LANES, STEPS, load_changes, store_rows
+from logcde.kernels._lane_simd import LANES, STEPS, load_changes, store_rows
 from logcde.kernels._simd import prefetch
 
 BLOCK = 16  # events of one lane that are loaded at a time

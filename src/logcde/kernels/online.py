@@ -2,13 +2,13 @@
 
 The array begins with a head: where the interval began, the last event, up to when gaps are composed, and the options.
 Then come the last value of each channel, room for one event, and the state of the open interval, as in
-`logcde.kernels.area` at depth two and as in `logcde.kernels.tensor` otherwise. Factors are composed as offline, so the
+`logcde.kernels.depth2` at depth two and as in `logcde.kernels.depth_n` otherwise. Factors are composed as offline, so the
 numbers are the same to rounding.
 """
 
 import numpy as np
 
-from logcde.kernels import area, tensor
+from logcde.kernels import depth2, depth_n
 from logcde.kernels._jit import index, kernel, quick
 from logcde.kernels._simd import QUAD, add_row, set_row
 
@@ -91,7 +91,7 @@ def take(state, t, values, letters, amounts, offsets):
 def compose_area(state, t, values):
     """Compose one event at depth two; the number of observations, or what is wrong.
 
-    As `logcde.kernels.area.advance`, but on one array: passing its parts would take longer than composing them.
+    As `logcde.kernels.depth2.advance`, but on one array: passing its parts would take longer than composing them.
     """
     d = index(int(state[CHANNELS]))
     counts = state[COUNTS] > 0
@@ -133,7 +133,7 @@ def compose_area(state, t, values):
 
 @kernel
 def write_area(state, t, out):
-    """Write the log-signature of the open interval up to `t`, as `logcde.kernels.area.emit` does."""
+    """Write the log-signature of the open interval up to `t`, as `logcde.kernels.depth2.emit` does."""
     one = index(1)
     timed = state[TIMED] > 0
     width = index(int(state[WIDTH]) - int(state[TIMED]))
@@ -179,7 +179,7 @@ def push_area(state, letters, amounts):
     position, rows, clock, _ = parts(state)
     offsets = np.zeros(2)
     offsets[1] = letters.size
-    area.advance(0, 1, 0.0, offsets, offsets, letters, amounts, 0, False, position, rows, clock)
+    depth2.advance(0, 1, 0.0, offsets, offsets, letters, amounts, 0, False, position, rows, clock)
 
 
 @quick
@@ -235,9 +235,9 @@ def push_tensor(state, t, letters, amounts, offsets, at, terms, term_offsets, te
     """Compose the gap to `t`, then the factor number `at`, at depths other than two."""
     elements = state[body(int(state[CHANNELS])) :]
     width, depth = int(state[WIDTH]), int(state[DEPTH])
-    power, offset = tensor.layout(width, depth, QUAD)
-    partial, letter, amount, lie, work = tensor.workspace(width, elements.size, term_offsets.size > 1)
-    tensor.advance(
+    power, offset = depth_n.layout(width, depth, QUAD)
+    partial, letter, amount, lie, work = depth_n.workspace(width, elements.size, term_offsets.size > 1)
+    depth_n.advance(
         at, at + 1, state[NOW], t, state, offsets, letters, amounts, int(state[CHANNELS]), state[COUNTS] > 0,
         state[TIMED] > 0, width, depth, power, offset, terms, term_offsets, term_position, term_coefficient, elements,
         partial, letter, amount, lie, work,
@@ -265,15 +265,15 @@ def read_tensor(
 ):  # fmt: skip
     """Write the log-signature of the open interval up to `t`, or to its last event, at depths other than two."""
     width, depth = int(state[WIDTH]), int(state[DEPTH])
-    power, offset = tensor.layout(width, depth, QUAD)
+    power, offset = depth_n.layout(width, depth, QUAD)
     elements = state[body(int(state[CHANNELS])) :].copy()
-    partial, letter, amount, lie, work = tensor.workspace(width, elements.size, False)
-    tensor.advance(
+    partial, letter, amount, lie, work = depth_n.workspace(width, elements.size, False)
+    depth_n.advance(
         0, 0, state[NOW], max(t, state[NOW]), state, state, state, state, 0, False, state[TIMED] > 0, width, depth,
         power, offset, np.zeros((0, 0)), np.zeros(1, np.int64), np.zeros(0, np.uint64), np.zeros(0), elements,
         partial, letter, amount, lie, work,
     )  # fmt: skip
-    tensor.logarithm(
+    depth_n.logarithm(
         elements, width, power, offset, depth, lead_position, lead_sign, rest_coordinate, rest_position,
         rest_coefficient, partial, np.empty(elements.size), out,
     )  # fmt: skip

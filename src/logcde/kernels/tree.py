@@ -1,12 +1,12 @@
 """Products of many group elements in order: a tree for any range, two stacks for windows that slide.
 
-Elements are log-signatures at depth two and tensors at other depths, as in `logcde.kernels.area` and `.tensor`; zeros
+Elements are log-signatures at depth two and tensors at other depths, as in `logcde.kernels.depth2` and `.tensor`; zeros
 are the unit in both.
 """
 
 import numpy as np
 
-from logcde.kernels import area, tensor
+from logcde.kernels import depth2, depth_n
 from logcde.kernels._jit import kernel
 
 
@@ -14,9 +14,9 @@ from logcde.kernels._jit import kernel
 def combine(left, right, width, depth, out):
     """Write the product of two elements to `out`, which is neither of them."""
     if depth == 2:
-        area.product(left, right, width, out)
+        depth2.product(left, right, width, out)
     else:
-        tensor.product(left, right, width, depth, out)
+        depth_n.product(left, right, width, depth, out)
 
 
 @kernel

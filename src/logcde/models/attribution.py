@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Float64
 
 from logcde._typing import Numbers
-from logcde.embedding import Opening, PaddedStreams, logsignatures, opening_of, pad
+from logcde.embedding import InitialObservations, PaddedStreams, initial_observations, logsignatures, pad
 from logcde.errors import ModelError
 from logcde.models.inputs import Inputs
 from logcde.models.model import AbstractModel, dtype_of
@@ -55,20 +55,20 @@ def attribute(
 ) -> Attribution:
     """Explain what a trained model says of one series.
 
-    Ordinary values are zero in the units of the embedding: with `Scales`, the median or the mean of each channel. `of`
+    Ordinary values are zero in the units of the embedding: with `ChannelScaler`, the median or the mean of each channel. `of`
     picks the number to be explained, `pieces` is how finely the integral is computed.
 
-    >>> from logcde import Embedding, LogSLiCE, Partition
+    >>> from logcde import Embedding, log_slice, Partition
     >>> streams = Streams.from_arrays([[0.5, 1.0]], [[[3.0, np.nan], [4.0, 1.0]]], channels=["pulse", "temp"])
     >>> logsigs = Embedding(depth=2)(streams, Partition.uniform(2))
-    >>> model = LogSLiCE(logsigs.basis, hidden=4, outputs=1, key=jax.random.key(0)).fitted_to(
-    ...     Inputs.of(logsigs), logsigs.source
+    >>> model = log_slice(logsigs.basis, hidden=4, outputs=1, key=jax.random.key(0)).fit_preprocessing(
+    ...     Inputs.of(logsigs), logsigs.spec
     ... )
     >>> found = attribute(model, streams)
     >>> len(found.amounts), bool(abs(found.amounts.sum() - found.prediction + found.ordinary) < 1e-3)
     (3, True)
     """
-    if model.source is None:
+    if model.spec is None:
         raise ModelError(
             "It is not known how this model's log-signatures are made. Train it on what an Embedding gives, or load a "
             "model that was."
@@ -77,10 +77,10 @@ def attribute(
         raise ModelError(f"There are {len(streams)} series. Give one, for example streams[[0]].")
     if pieces < 1:
         raise ModelError(f"The integral cannot be cut into {pieces} pieces. Give at least 1.")
-    coordinates, dtype = model.source.coordinates, dtype_of(model)
-    padded = pad(coordinates.scaled(streams), model.source.partition.cuts(streams), coordinates, dtype)[0]
+    coordinates, dtype = model.spec.coordinates, dtype_of(model)
+    padded = pad(coordinates.scaled(streams), model.spec.partition.cuts(streams), coordinates, dtype)[0]
     features = jnp.asarray(np.zeros(0) if static is None else np.atleast_1d(np.asarray(static, np.float64)), dtype)
-    at_start = jnp.asarray(opening_of(streams).at_start[0])
+    at_start = jnp.asarray(initial_observations(streams).at_start[0])
     slopes, prediction, ordinary = _integrated(model, padded, at_start, features, of, pieces)
     amounts = np.asarray(padded.values * slopes, np.float64)[np.asarray(padded.observed)]
     return Attribution(amounts, float(prediction), float(ordinary))
@@ -102,7 +102,7 @@ def _integrated(
     def explained(values: Float[Array, "event channel"]) -> Float[Array, ""]:
         begins = jnp.where(seen, jnp.take_along_axis(values, first, axis=0)[0], 0)
         steps = logsignatures(eqx.tree_at(lambda tree: tree.values, padded, values))
-        return of(model(Inputs(steps, padded.lengths, Opening(begins, seen, at_start), static)))
+        return of(model(Inputs(steps, padded.lengths, InitialObservations(begins, seen, at_start), static)))
 
     def add(total: Float[Array, "event channel"], share: Float[Array, ""]) -> tuple[Array, None]:
         return total + jax.grad(explained)(share * padded.values), None

@@ -1,8 +1,8 @@
 """Where the hidden state starts (`app:sinusoid` in the paper: "input-dependent initialisation").
 
-Only `FirstValues` and `RawFirstValues` look ahead: a channel's first value may be observed after the first query point,
+Only `FirstValueInitial` and `RawFirstValues` look ahead: a channel's first value may be observed after the first query point,
 and then early predictions know of something that has not happened yet. The base-point increment carries that value in
-any case, in time, so that a model with `Learnt` or `StartValues` loses nothing by waiting for it.
+any case, in time, so that a model with `LearntInitial` or `TimeZeroInitial` loses nothing by waiting for it.
 """
 
 import abc
@@ -13,12 +13,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
 from logcde.algebra import Basis
-from logcde.embedding import Opening
+from logcde.embedding import InitialObservations
 from logcde.embedding.coordinates import values_of
 from logcde.errors import ModelError
 
 
-class AbstractLook(eqx.Module):
+class AbstractInitial(eqx.Module):
     """What of a series the initial state depends on, beside its static features."""
 
     causal: eqx.AbstractVar[bool]
@@ -28,11 +28,11 @@ class AbstractLook(eqx.Module):
         """How many numbers it reads."""
 
     @abc.abstractmethod
-    def __call__(self, opening: Opening) -> Float[Array, "look"]:
+    def __call__(self, initial: InitialObservations) -> Float[Array, "look"]:
         """These numbers."""
 
 
-class Learnt(AbstractLook):
+class LearntInitial(AbstractInitial):
     """Nothing: one learnt vector for all series. Causal."""
 
     causal: bool = eqx.field(default=True, init=False, static=True)
@@ -41,12 +41,12 @@ class Learnt(AbstractLook):
         """None."""
         return 0
 
-    def __call__(self, opening: Opening) -> Float[Array, "look"]:
+    def __call__(self, initial: InitialObservations) -> Float[Array, "look"]:
         """No numbers."""
-        return jnp.asarray(opening.first[:0])
+        return jnp.asarray(initial.first[:0])
 
 
-class FirstValues(AbstractLook):
+class FirstValueInitial(AbstractInitial):
     """The hyperbolic tangent of each channel's first value, as in the paper. It looks ahead: not for online use."""
 
     causal: bool = eqx.field(default=False, init=False, static=True)
@@ -55,12 +55,12 @@ class FirstValues(AbstractLook):
         """One for each channel."""
         return channels
 
-    def __call__(self, opening: Opening) -> Float[Array, "look"]:
+    def __call__(self, initial: InitialObservations) -> Float[Array, "look"]:
         """Zero for a channel that is never observed."""
-        return jnp.tanh(opening.first)
+        return jnp.tanh(initial.first)
 
 
-class RawFirstValues(AbstractLook):
+class RawFirstValues(AbstractInitial):
     """Each channel's first value as it is, as in earlier NCDEs. It looks ahead: not for online use."""
 
     causal: bool = eqx.field(default=False, init=False, static=True)
@@ -69,13 +69,13 @@ class RawFirstValues(AbstractLook):
         """One for each channel."""
         return channels
 
-    def __call__(self, opening: Opening) -> Float[Array, "look"]:
+    def __call__(self, initial: InitialObservations) -> Float[Array, "look"]:
         """Zero for a channel that is never observed."""
-        return jnp.asarray(opening.first)
+        return jnp.asarray(initial.first)
 
 
-class StartValues(AbstractLook):
-    """As `FirstValues`, of values that are stamped 0 only, and which channels have one. Causal."""
+class TimeZeroInitial(AbstractInitial):
+    """As `FirstValueInitial`, of values that are stamped 0 only, and which channels have one. Causal."""
 
     causal: bool = eqx.field(default=True, init=False, static=True)
 
@@ -83,29 +83,29 @@ class StartValues(AbstractLook):
         """Two for each channel."""
         return 2 * channels
 
-    def __call__(self, opening: Opening) -> Float[Array, "look"]:
+    def __call__(self, initial: InitialObservations) -> Float[Array, "look"]:
         """Values, then whether there is one."""
-        known = opening.at_start.astype(opening.first.dtype)
-        return jnp.concatenate([known * jnp.tanh(opening.first), known])
+        known = initial.at_start.astype(initial.first.dtype)
+        return jnp.concatenate([known * jnp.tanh(initial.first), known])
 
 
-class Initial(eqx.Module):
+class InitialState(eqx.Module):
     """The first hidden state: affine in what `look` sees and in the static features.
 
-    >>> from logcde import Opening
-    >>> initial = Initial(Learnt(), channels=1, static=2, hidden=4, key=jax.random.key(0))
-    >>> opening = Opening(jnp.ones(1), jnp.ones(1, bool), jnp.zeros(1, bool))
-    >>> initial(opening, jnp.zeros(2, jnp.float32)).shape
+    >>> from logcde.embedding import InitialObservations
+    >>> initial = InitialState(LearntInitial(), channels=1, static=2, hidden=4, key=jax.random.key(0))
+    >>> initial = InitialObservations(jnp.ones(1), jnp.ones(1, bool), jnp.zeros(1, bool))
+    >>> initial(initial, jnp.zeros(2, jnp.float32)).shape
     (4,)
     """
 
-    look: AbstractLook
+    look: AbstractInitial
     weight: Float[Array, "hidden look"]
     bias: Float[Array, "hidden"]
 
     def __init__(
         self,
-        look: AbstractLook,
+        look: AbstractInitial,
         channels: int,
         static: int,
         hidden: int,
@@ -120,13 +120,13 @@ class Initial(eqx.Module):
         self.weight = jax.random.uniform(for_weight, (hidden, size), dtype, -bound, bound)
         self.bias = jax.random.uniform(for_bias, (hidden,), dtype, -bound, bound)
 
-    def __call__(self, opening: Opening, static: Float[Array, "static"]) -> Float[Array, "hidden"]:
+    def __call__(self, initial: InitialObservations, static: Float[Array, "static"]) -> Float[Array, "hidden"]:
         """The state before the first interval."""
-        seen = jnp.concatenate([self.look(opening).astype(self.weight.dtype), static.astype(self.weight.dtype)])
+        seen = jnp.concatenate([self.look(initial).astype(self.weight.dtype), static.astype(self.weight.dtype)])
         if len(seen) != self.weight.shape[1]:
             raise ModelError(
                 f"The initial state reads {self.weight.shape[1]} numbers, {len(seen) - len(static)} of the "
-                f"{len(opening.first)} channels and {len(static)} static features come in. Give the model the number "
+                f"{len(initial.first)} channels and {len(static)} static features come in. Give the model the number "
                 "of channels and static features that its inputs have, and log-signatures made by an Embedding."
             )
         return self.weight @ seen + self.bias

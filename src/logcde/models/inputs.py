@@ -6,9 +6,36 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, DTypeLike, Float, Int
 
-from logcde.embedding import LogSignatures, Opening
+from logcde.algebra import Basis
+from logcde.embedding import InitialObservations, LogSignatures
 from logcde.errors import ModelError
-from logcde.flows.controls import Controls
+
+
+class Controls(eqx.Module):
+    """The pieces of the controls of many series, zero beyond a series' own number of pieces.
+
+    A row has the coefficients of 1, s, s^2, ... of the path's derivative, all letters for each, in time s that goes
+    from 0 to 1 over a piece: for straight pieces just the increment. `ends` is the piece that ends at each query point
+    and `queries` how many of these there are.
+    """
+
+    values: Float[Array | np.ndarray, "series piece entry"]
+    lengths: Int[Array | np.ndarray, "series"]
+    basis: Basis = eqx.field(static=True)
+    initial: InitialObservations
+    ends: Int[Array | np.ndarray, "series query"]
+    queries: Int[Array | np.ndarray, "series"]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, series: slice | np.ndarray | list) -> "Controls":
+        """The chosen series, by slice, mask or array of positions."""
+        return jax.tree.map(lambda leaf: leaf[series], self)
+
+    def __repr__(self) -> str:
+        series, pieces, _ = self.values.shape
+        return f"Controls({series} series, up to {pieces} pieces, letters {', '.join(self.basis.letters)})"
 
 
 class Inputs(eqx.Module):
@@ -21,7 +48,7 @@ class Inputs(eqx.Module):
 
     steps: Float[Array, "*series interval lie"]
     length: Int[Array, "*series"]
-    opening: Opening
+    initial: InitialObservations
     static: Float[Array, "*series static"]
     ends: Int[Array, "*series query"] | None = None
     queries: Int[Array, "*series"] | None = None
@@ -53,7 +80,7 @@ class Inputs(eqx.Module):
         """
         count = len(logsigs)
         nothing = np.zeros((count, 0), bool)
-        opening = logsigs.opening or Opening(nothing.astype(dtype), nothing, nothing)
+        initial = logsigs.initial or InitialObservations(nothing.astype(dtype), nothing, nothing)
         if static is not None and (np.ndim(static) != 2 or len(static) != count):
             raise ModelError(
                 f"The static features have shape {np.shape(static)}, but there are {count} series. "
@@ -62,7 +89,9 @@ class Inputs(eqx.Module):
         return Inputs(
             jnp.asarray(logsigs.values, dtype),
             jnp.asarray(logsigs.lengths, np.int32),
-            Opening(jnp.asarray(opening.first, dtype), jnp.asarray(opening.seen), jnp.asarray(opening.at_start)),
+            InitialObservations(
+                jnp.asarray(initial.first, dtype), jnp.asarray(initial.seen), jnp.asarray(initial.at_start)
+            ),
             jnp.zeros((count, 0), dtype) if static is None else jnp.asarray(static, dtype),
             jnp.asarray(logsigs.ends, np.int32) if isinstance(logsigs, Controls) else None,
             jnp.asarray(logsigs.queries, np.int32) if isinstance(logsigs, Controls) else None,

@@ -14,23 +14,22 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from logcde import artefact
 from logcde.algebra import Basis
-from logcde.embedding import LogSignatures, Opening, Source
+from logcde.embedding import EmbeddingSpec, InitialObservations, LogSignatures
 from logcde.errors import ModelError
-from logcde.flows.controls import Controls
-from logcde.flows.dynamics import AbstractBatchDynamics, AbstractDynamics, Carry, Noted
-from logcde.models.initial import AbstractLook, Initial, channels_of
-from logcde.models.inputs import Inputs
-from logcde.models.readout import Readout, Tally
+from logcde.flows.dynamics import AbstractBatchDynamics, AbstractDynamics, BatchStats, Carry
+from logcde.models.initial import AbstractInitial, InitialState, channels_of
+from logcde.models.inputs import Controls, Inputs
+from logcde.models.readout import ReadoutHead, Tally
 from logcde.models.scaling import AbstractScaling
 
 
 class AbstractModel(eqx.Module):
     """From the inputs of one series to its prediction, or to one for each interval. `jax.vmap` gives many.
 
-    `source` says how the log-signatures that it was trained on were made, once it was.
+    `spec` says how the log-signatures that it was trained on were made, once it was.
     """
 
-    source: eqx.AbstractVar[Source | None]
+    spec: eqx.AbstractVar[EmbeddingSpec | None]
 
     @abc.abstractmethod
     def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "*interval output"]:
@@ -41,7 +40,7 @@ class AbstractModel(eqx.Module):
         """What a regulariser would keep small."""
 
     @abc.abstractmethod
-    def fitted_to(self, inputs: Inputs, source: Source | None) -> "AbstractModel":
+    def fit_preprocessing(self, inputs: Inputs, spec: EmbeddingSpec | None) -> "AbstractModel":
         """The model before training on these inputs: its scaling fitted, its source noted."""
 
     def save(
@@ -55,16 +54,16 @@ class AbstractBatchModel(AbstractModel):
     """A model that may be other in training: by statistics of the whole batch, some of which it remembers."""
 
     @abc.abstractmethod
-    def learn(
+    def apply_train(
         self, inputs: Inputs, *, key: PRNGKeyArray, axes: tuple[str, ...]
-    ) -> tuple[Float[Array, "*interval output"], Noted]:
+    ) -> tuple[Float[Array, "*interval output"], BatchStats]:
         """Predict in training, as one series of a batch whose axes have these names, and say what to remember of it.
 
         What is remembered is the same for all series of the batch.
         """
 
     @abc.abstractmethod
-    def noting(self, noted: Noted) -> "AbstractBatchModel":
+    def with_batch_stats(self, batch_stats: BatchStats) -> "AbstractBatchModel":
         """The same model with that remembered."""
 
 
@@ -75,13 +74,13 @@ class AbstractOnlineModel(AbstractModel):
 
     @property
     @abc.abstractmethod
-    def looks(self) -> tuple[AbstractLook, ...]:
+    def initials(self) -> tuple[AbstractInitial, ...]:
         """What its initial state depends on, or its initial states."""
 
     @property
     def causal(self) -> bool:
         """Whether it knows of nothing that has not happened yet."""
-        return all(look.causal for look in self.looks)
+        return all(look.causal for look in self.initials)
 
     @property
     @abc.abstractmethod
@@ -89,7 +88,7 @@ class AbstractOnlineModel(AbstractModel):
         """How many static features it reads."""
 
     @abc.abstractmethod
-    def start(self, opening: Opening, static: Float[Array, "static"]) -> Any:
+    def start(self, initial: InitialObservations, static: Float[Array, "static"]) -> Any:
         """What is kept before the first interval."""
 
     @abc.abstractmethod
@@ -101,7 +100,7 @@ class AbstractOnlineModel(AbstractModel):
         """The prediction if this were the end."""
 
 
-class CDE(AbstractBatchModel, AbstractOnlineModel):
+class SequenceModel(AbstractBatchModel, AbstractOnlineModel):
     """A controlled differential equation: where it starts, how it moves over an interval, how it is read.
 
     Every NCDE family of the paper is this with other dynamics. `start`, `advance` and `predict` are the same model one
@@ -110,30 +109,30 @@ class CDE(AbstractBatchModel, AbstractOnlineModel):
 
     basis: Basis | None = eqx.field(static=True)
     scaling: AbstractScaling
-    initial: Initial
+    initial: InitialState
     dynamics: AbstractDynamics
-    readout: Readout
-    source: Source | None = eqx.field(static=True, default=None)
+    readout: ReadoutHead
+    spec: EmbeddingSpec | None = eqx.field(static=True, default=None)
 
     def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "*interval output"]:
         """One prediction for the series, or one for each query interval, as the readout says."""
-        hidden = self.initial(inputs.opening, inputs.static)
+        hidden = self.initial(inputs.initial, inputs.static)
         states = self.dynamics.unroll(hidden, self._scaled(inputs.steps), inputs.length)
         return self._read(hidden, states, inputs, key)
 
-    def learn(
+    def apply_train(
         self, inputs: Inputs, *, key: PRNGKeyArray, axes: tuple[str, ...]
-    ) -> tuple[Float[Array, "*interval output"], Noted]:
+    ) -> tuple[Float[Array, "*interval output"], BatchStats]:
         """As its dynamics do; its readout may leave out a part at random."""
         if not isinstance(self.dynamics, AbstractBatchDynamics):
             return self(inputs, key=key), None
-        hidden = self.initial(inputs.opening, inputs.static)
+        hidden = self.initial(inputs.initial, inputs.static)
         steps = self._scaled(inputs.steps)
-        states, noted = self.dynamics.learn(hidden, steps, inputs.length, key=key, axes=axes)
-        return self._read(hidden, states, inputs, jax.random.fold_in(key, 0)), noted
+        states, batch_stats = self.dynamics.apply_train(hidden, steps, inputs.length, key=key, axes=axes)
+        return self._read(hidden, states, inputs, jax.random.fold_in(key, 0)), batch_stats
 
     @property
-    def looks(self) -> tuple[AbstractLook, ...]:
+    def initials(self) -> tuple[AbstractInitial, ...]:
         """What its initial state depends on."""
         return (self.initial.look,)
 
@@ -143,15 +142,15 @@ class CDE(AbstractBatchModel, AbstractOnlineModel):
         channels = 0 if self.basis is None else channels_of(self.basis)
         return self.initial.weight.shape[1] - self.initial.look.size(channels)
 
-    def noting(self, noted: Noted) -> "CDE":
+    def with_batch_stats(self, batch_stats: BatchStats) -> "SequenceModel":
         """With dynamics that remember it."""
         if not isinstance(self.dynamics, AbstractBatchDynamics):
             return self
-        return dataclasses.replace(self, dynamics=self.dynamics.noting(noted))
+        return dataclasses.replace(self, dynamics=self.dynamics.with_batch_stats(batch_stats))
 
-    def start(self, opening: Opening, static: Float[Array, "static"]) -> tuple[Carry, Tally]:
+    def start(self, initial: InitialObservations, static: Float[Array, "static"]) -> tuple[Carry, Tally]:
         """What is kept before the first interval."""
-        carry = self.dynamics.start(self.initial(opening, static))
+        carry = self.dynamics.start(self.initial(initial, static))
         return carry, self.readout.reading.start(self.dynamics.state(carry))
 
     def advance(self, kept: tuple[Carry, Tally], step: Float[Array, "lie"]) -> tuple[Carry, Tally]:
@@ -168,11 +167,11 @@ class CDE(AbstractBatchModel, AbstractOnlineModel):
         """The size of the vector field."""
         return self.dynamics.penalty()
 
-    def fitted_to(self, inputs: Inputs, source: Source | None) -> "CDE":
+    def fit_preprocessing(self, inputs: Inputs, spec: EmbeddingSpec | None) -> "SequenceModel":
         """The same model with its scaling and its dynamics fitted and its source noted."""
         scaling = self.scaling if self.basis is None else self.scaling.fit(inputs.steps, self.basis)
-        fitted = dataclasses.replace(self, scaling=scaling, source=source or self.source)
-        dynamics = self.dynamics.fitted_to(lambda: fitted._scaled(inputs.steps))
+        fitted = dataclasses.replace(self, scaling=scaling, spec=spec or self.spec)
+        dynamics = self.dynamics.fit_preprocessing(lambda: fitted._scaled(inputs.steps))
         return dataclasses.replace(fitted, dynamics=dynamics)
 
     def _read(
@@ -191,33 +190,33 @@ class CDE(AbstractBatchModel, AbstractOnlineModel):
         return steps if self.basis is None else self.scaling(steps, self.basis)
 
 
-def predict_all(
-    model: AbstractModel, inputs: Inputs | LogSignatures | Controls
-) -> Float[Array, "series *interval output"]:
+def predict(model: AbstractModel, inputs: Inputs | LogSignatures | Controls) -> Float[Array, "series *interval output"]:
     """The predictions of many series, compiled.
 
     Log-signatures and controls are taken in the precision of the model; with static features, give `Inputs`.
 
-    >>> from logcde import Basis, LogSLiCE
+    >>> from logcde import Basis, log_slice
     >>> basis = Basis(("pulse", "time"), 2)
-    >>> model = LogSLiCE(basis, hidden=4, block=1, outputs=2, key=jax.random.key(0))
-    >>> predict_all(model, LogSignatures(np.ones((5, 3, 3)), np.full(5, 3), basis)).shape
+    >>> model = log_slice(basis, hidden=4, block=1, outputs=2, key=jax.random.key(0))
+    >>> predict(model, LogSignatures(np.ones((5, 3, 3)), np.full(5, 3), basis)).shape
     (5, 2)
     """
     return _mapped(model, inputs if isinstance(inputs, Inputs) else Inputs.of(inputs, dtype=dtype_of(model)))
 
 
-def predict_along(model: AbstractOnlineModel, inputs: Inputs | LogSignatures) -> Float[Array, "series interval output"]:
+def predict_prefixes(
+    model: AbstractOnlineModel, inputs: Inputs | LogSignatures
+) -> Float[Array, "series interval output"]:
     """What would be predicted if series ended after each of their intervals: a model one interval at a time, compiled.
 
     Whatever a model reads of its states, this is what it says while they come in. Beyond a series' own number of
     intervals the numbers mean nothing.
 
-    >>> from logcde import Basis, LogSLiCE
+    >>> from logcde import Basis, log_slice
     >>> basis = Basis(("pulse", "time"), 2)
-    >>> model = LogSLiCE(basis, hidden=4, block=1, outputs=2, key=jax.random.key(0))
+    >>> model = log_slice(basis, hidden=4, block=1, outputs=2, key=jax.random.key(0))
     >>> logsigs = LogSignatures(np.ones((5, 3, 3)), np.full(5, 3), basis)
-    >>> bool(jnp.allclose(predict_along(model, logsigs)[:, -1], predict_all(model, logsigs), atol=1e-5))
+    >>> bool(jnp.allclose(predict_prefixes(model, logsigs)[:, -1], predict(model, logsigs), atol=1e-5))
     True
     """
     given = inputs if isinstance(inputs, Inputs) else Inputs.of(inputs, dtype=dtype_of(model))
@@ -246,6 +245,6 @@ def _mapped_along(model: AbstractOnlineModel, inputs: Inputs) -> Float[Array, "s
             kept = model.advance(kept, step)
             return kept, model.predict(kept)
 
-        return jax.lax.scan(extend, model.start(one.opening, one.static), one.steps)[1]
+        return jax.lax.scan(extend, model.start(one.initial, one.static), one.steps)[1]
 
     return jax.vmap(along)(inputs)

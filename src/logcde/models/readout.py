@@ -14,7 +14,7 @@ Tally: TypeAlias = PyTree[Any]
 """What a reading keeps while intervals pass."""
 
 
-class AbstractReading(eqx.Module):
+class AbstractReadout(eqx.Module):
     """Which states are read: all at once with `offline`, or as they come with `start`, `add` and `read`."""
 
     widths: eqx.AbstractVar[tuple[int, ...]]
@@ -39,7 +39,7 @@ class AbstractReading(eqx.Module):
         """What would be read if this were the end."""
 
 
-class Terminal(AbstractReading):
+class Terminal(AbstractReadout):
     """The state after the last interval, read by an affine layer, or by an MLP with hidden layers of these `widths`.
 
     In training every layer leaves out a share of what it is given, drawn at random: `dropout`, for all readings.
@@ -67,7 +67,7 @@ class Terminal(AbstractReading):
         return tally
 
 
-class EachInterval(AbstractReading):
+class PerInterval(AbstractReadout):
     """The state after every interval, read one by one: one prediction for each query point."""
 
     widths: tuple[int, ...] = eqx.field(default=(), static=True)
@@ -92,7 +92,7 @@ class EachInterval(AbstractReading):
         return tally
 
 
-class Mean(AbstractReading):
+class Mean(AbstractReadout):
     """The mean of the states after all intervals; `initial` counts the state before the first one as well."""
 
     widths: tuple[int, ...] = eqx.field(default=(), static=True)
@@ -122,20 +122,20 @@ class Mean(AbstractReading):
         return total / jnp.maximum(count, 1).astype(total.dtype)
 
 
-class Readout(eqx.Module):
+class ReadoutHead(eqx.Module):
     """A reading and its layers.
 
-    >>> readout = Readout(Mean(widths=(8,)), features=4, outputs=2, key=jax.random.key(0))
+    >>> readout = ReadoutHead(Mean(widths=(8,)), features=4, outputs=2, key=jax.random.key(0))
     >>> readout.offline(jnp.zeros(4, jnp.float32), jnp.ones((5, 4), jnp.float32), jnp.asarray(3)).shape
     (2,)
     """
 
-    reading: AbstractReading
+    reading: AbstractReadout
     layers: tuple[eqx.nn.Linear, ...]
 
     def __init__(
         self,
-        reading: AbstractReading,
+        reading: AbstractReadout,
         features: int,
         outputs: int,
         *,

@@ -28,7 +28,7 @@ class AbstractScaling(eqx.Module):
         """Scaled steps."""
 
 
-class Unscaled(AbstractScaling):
+class NoScaling(AbstractScaling):
     """Steps as they are."""
 
     def fit(self, steps: Float[Array, "series interval lie"], basis: Basis) -> "AbstractScaling":
@@ -40,7 +40,7 @@ class Unscaled(AbstractScaling):
         return steps
 
 
-class AbstractFactors(AbstractScaling):
+class AbstractLetterScaling(AbstractScaling):
     """A factor for each letter, found from training data."""
 
     factors: eqx.AbstractVar[tuple[float, ...] | None]
@@ -49,7 +49,7 @@ class AbstractFactors(AbstractScaling):
     def sizes(self, increments: Float[np.ndarray, "series interval letter"]) -> Float[np.ndarray, "letter"]:
         """What each letter is divided by, of increments that are zero where there is no interval; zero for one."""
 
-    def fit(self, steps: Float[Array, "series interval lie"], basis: Basis) -> "AbstractFactors":
+    def fit(self, steps: Float[Array, "series interval lie"], basis: Basis) -> "AbstractLetterScaling":
         """A letter that never moves keeps its scale."""
         if self.factors is not None:
             return self
@@ -63,18 +63,18 @@ class AbstractFactors(AbstractScaling):
     def scale(self, basis: Basis) -> Float[np.ndarray, "lie"]:
         """Of every coordinate: the factors of the letters in its word, multiplied.
 
-        >>> UnitIncrements((0.5, 0.2)).scale(Basis(("a", "b"), 2)).tolist()
+        >>> IncrementRMSScaling((0.5, 0.2)).scale(Basis(("a", "b"), 2)).tolist()
         [0.5, 0.2, 0.1]
         """
         factors = np.ones(basis.width) if self.factors is None else np.array(self.factors)
         return np.array([factors[list(word)].prod() for word in basis.words])
 
 
-class UnitIncrements(AbstractFactors):
+class IncrementRMSScaling(AbstractLetterScaling):
     """Each letter divided by the root mean square of its increments over the training data's intervals.
 
     >>> basis = Basis(("a", "b"), 2)
-    >>> scaling = UnitIncrements().fit(jnp.array([[[2.0, 5.0, 1.0]]]), basis)
+    >>> scaling = IncrementRMSScaling().fit(jnp.array([[[2.0, 5.0, 1.0]]]), basis)
     >>> scaling(jnp.array([2.0, 5.0, 1.0]), basis).tolist()
     [1.0, 1.0, 0.1]
     """
@@ -87,13 +87,13 @@ class UnitIncrements(AbstractFactors):
         return np.sqrt(np.square(moved).mean(axis=0)) if len(moved) else np.zeros(increments.shape[-1])
 
 
-class UnitTotals(AbstractFactors):
+class TotalStdScaling(AbstractLetterScaling):
     """Each letter divided by how much its total, from the first interval to the last, differs between training series.
 
     That is the standard deviation; for a letter whose total is always the same, such as time, the total itself.
 
     >>> basis = Basis(("a", "time"), 1)
-    >>> UnitTotals().fit(jnp.array([[[2.0, 1.0], [1.0, 1.0]], [[6.0, 1.0], [1.0, 1.0]]]), basis).factors
+    >>> TotalStdScaling().fit(jnp.array([[[2.0, 1.0], [1.0, 1.0]], [[6.0, 1.0], [1.0, 1.0]]]), basis).factors
     (0.5, 0.5)
     """
 

@@ -1,4 +1,4 @@
 """Predictions as observations come in."""
 
 from logcde.online.predictor import Predictor as Predictor
-from logcde.online.predictors import Predictors as Predictors
+from logcde.online.predictor import Predictors as Predictors

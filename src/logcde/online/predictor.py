@@ -2,25 +2,25 @@
 
 The same two steps as offline, an interval's log-signature and the flow that it drives, folded one after another
 (`eq:interval_log_signature_method`); intervals that are over are forgotten, so memory is constant.
+
+`Predictors`: many series that are still coming in, and what a model says about all of them at once.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from logcde._typing import Numbers
-from logcde.embedding import Embedding, Opening
+from logcde.embedding import Embedding, InitialObservations
 from logcde.embedding.online import Values
 from logcde.errors import LogcdeError, ModelError, StreamError
 from logcde.models import AbstractOnlineModel
-from logcde.online.boundaries import boundaries_of
-from logcde.online.prefix import Event, Moment, Prefix
+from logcde.online.prefix import Event, Moment, Prefix, boundaries_of
 from logcde.online.reordering import Reordering
-from logcde.online.service import Service
-from logcde.online.serving import Kept, Steps
+from logcde.online.serving import Kept, Service, Steps
 from logcde.streams import Partition, Schema
 
 FORMAT = 1
@@ -31,7 +31,7 @@ WAITING = 64
 class Predictor:
     """A model and one series that is still coming in.
 
-    How events are embedded and where intervals end is taken from `model.source`, how the model was trained; `schema`,
+    How events are embedded and where intervals end is taken from `model.spec`, how the model was trained; `schema`,
     `embedding` and `partition` say it where a model has none, or instead of it. Intervals end by the rule of
     `Partition.every` or `Partition.every_events`, otherwise where `close` says. `static` are the features of the series
     that do not change. With `reorder`, events may come late by that much time, and pieces of one event in several
@@ -42,9 +42,9 @@ class Predictor:
     `state` and `restore` keep it across processes.
 
     >>> import jax
-    >>> from logcde import Embedding, LogSLiCE, Partition, Schema
+    >>> from logcde import Embedding, log_slice, Partition, Schema
     >>> schema, embedding = Schema(("pulse", "temp")), Embedding(depth=2)
-    >>> model = LogSLiCE(embedding.basis(schema), hidden=8, outputs=1, key=jax.random.key(0))
+    >>> model = log_slice(embedding.basis(schema), hidden=8, outputs=1, key=jax.random.key(0))
     >>> predictor = Predictor(model, schema=schema, embedding=embedding, partition=Partition.every(1.0))
     >>> predictor.observe(0.5, {"pulse": 61.0})
     >>> predictor.observe(2.25, {"pulse": 64.0, "temp": 37.2})
@@ -197,7 +197,7 @@ class Predictor:
     def _start(self, row: np.ndarray) -> Kept:
         """What is kept before the first interval, if this is what is observed at time 0."""
         seen = ~np.isnan(row)
-        return self._service.model.start(Opening(np.where(seen, row, 0.0), seen, seen), self._static)
+        return self._service.model.start(InitialObservations(np.where(seen, row, 0.0), seen, seen), self._static)
 
     def _come(self, moment: Moment) -> None:
         if self._late is None:
@@ -231,3 +231,87 @@ def settle(predictors: Sequence[Predictor]) -> None:
     kept = waiting[0]._service.model.advance_many([one._kept for one in waiting], steps)
     for one, after in zip(waiting, kept, strict=True):
         one._kept, one._over = after, []
+
+
+class Predictors:
+    """A model and many series, each with an id, each with its own intervals: see `Predictor` for the options.
+
+    A series begins with its first event, or with `add`, which takes its static features. `predictors[id]` is the
+    `Predictor` of one series.
+
+    >>> import jax
+    >>> from logcde import Embedding, log_slice, Partition, Schema
+    >>> schema, embedding = Schema(("pulse", "temp")), Embedding(depth=2)
+    >>> model = log_slice(embedding.basis(schema), hidden=8, outputs=1, key=jax.random.key(0))
+    >>> predictors = Predictors(model, schema=schema, embedding=embedding, partition=Partition.every(1.0))
+    >>> predictors.observe("bed 3", 0.5, {"pulse": 61.0})
+    >>> predictors.observe("bed 7", 1.25, {"temp": 37.2})
+    >>> predictors.ids, predictors.predict(at=2.0).shape
+    (('bed 3', 'bed 7'), (2, 1))
+    """
+
+    def __init__(
+        self,
+        model: AbstractOnlineModel,
+        *,
+        schema: Schema | None = None,
+        embedding: Embedding | None = None,
+        partition: Partition | None = None,
+        reorder: object = None,
+    ) -> None:
+        self._service = Service.of(model, schema, embedding, partition, reorder)
+        self._series: dict[Hashable, Predictor] = {}
+
+    @property
+    def ids(self) -> tuple[Hashable, ...]:
+        """The series in the order in which they began, which is that of the predictions."""
+        return tuple(self._series)
+
+    def __len__(self) -> int:
+        return len(self._series)
+
+    def __getitem__(self, series: Hashable) -> Predictor:
+        """The predictor of one series."""
+        if series not in self._series:
+            raise ModelError(f"There is no series {series!r} yet. It begins with its first event, or with `add`.")
+        return self._series[series]
+
+    def add(self, series: Hashable, static: Numbers | None = None) -> Predictor:
+        """Begin a series, with the features of it that do not change."""
+        if series in self._series:
+            raise ModelError(f"The series {series!r} has begun already.")
+        one = Predictor.serving(self._service, static)
+        self._series[series] = one
+        return one
+
+    def remove(self, series: Hashable) -> None:
+        """Forget a series."""
+        self._series.pop(series, None)
+
+    def observe(self, series: Hashable, time: object, values: Values) -> None:
+        """Take one event of one series, in the order of that series; other series may be elsewhere in time."""
+        one = self._series.get(series)
+        (self.add(series) if one is None else one).observe(time, values)
+
+    def observe_many(
+        self, series: Sequence[Hashable], times: Sequence | np.ndarray, values: Sequence | np.ndarray
+    ) -> None:
+        """Take events of many series, in this order."""
+        for one, time, row in zip(series, times, values, strict=True):
+            self.observe(one, time, row)
+
+    def close(self, time: object) -> None:
+        """End the open interval of every series here."""
+        for one in self._series.values():
+            one.close(time)
+
+    def predict(
+        self, at: object = None, series: Sequence[Hashable] | None = None
+    ) -> Float[np.ndarray, "series output"]:
+        """The predictions of all series, or of these, as if each ended at this time, by default at its latest."""
+        chosen = list(self._series.values()) if series is None else [self[one] for one in series]
+        if not chosen:
+            raise ModelError("There is no series yet to predict for.")
+        settle(chosen)
+        kept, steps = zip(*(one.ahead(at) for one in chosen), strict=True)
+        return self._service.model.predict_many(list(kept), list(steps))

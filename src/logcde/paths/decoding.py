@@ -12,11 +12,11 @@ from jaxtyping import Float64
 
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.invariances import WITHOUT_COUNTS, WITHOUT_TIME
+from logcde.embedding.embedding import WITHOUT_COUNTS, WITHOUT_TIME
 from logcde.errors import EmbeddingError
-from logcde.paths.corners import corners
-from logcde.paths.loops import log_signature
+from logcde.paths.canonical import corners
 from logcde.paths.path import RealisedPath
+from logcde.paths.realisation import log_signature
 from logcde.streams import Knots, Schema, Streams
 from logcde.streams.ragged import offsets_of
 from logcde.streams.schema import listed
@@ -53,8 +53,8 @@ def _decode(path: RealisedPath) -> Streams:
 
     counts = slice(coordinates.channels, coordinates.discrete)
     counted = positions[end, counts] != positions[begin, counts]
-    if coordinates.hats is not None:
-        counted = np.logical_or.reduceat(counted, coordinates.hats.starts[:-1], axis=1)
+    if coordinates.hat_basis is not None:
+        counted = np.logical_or.reduceat(counted, coordinates.hat_basis.starts[:-1], axis=1)
     event, channel = np.nonzero(counted)
     terms = np.zeros((len(begin), len(schema.terms)))
     for row, (start, stop) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):

@@ -14,8 +14,8 @@ from logcde.algebra import Basis
 from logcde.embedding.coordinates import Coordinates
 from logcde.errors import EmbeddingError
 from logcde.streams import Schema
+from logcde.streams.faults import name
 from logcde.streams.knots import frozen
-from logcde.streams.places import name
 from logcde.streams.schema import listed
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from logcde.errors import StreamError
 from logcde.streams.columns import AbstractStreams
+from logcde.streams.faults import Places
 from logcde.streams.knots import Knots
-from logcde.streams.numeric import as_numbers
-from logcde.streams.places import Places
+from logcde.streams.labels import as_numbers
 from logcde.streams.ragged import offsets_of
 from logcde.streams.schema import listed
 from logcde.streams.stamps import read_stamps

@@ -1,8 +1,14 @@
-"""Data frames as input: any that narwhals takes (pandas, polars, pyarrow, modin, ...), long or wide, and files.
+"""Which data-frame library to use where the user has not said.
+
+Data frames as input: any that narwhals takes (pandas, polars, pyarrow, modin, ...), long or wide, and files.
 
 This module picks columns and turns labels into codes; what is wrong with the rows, `ingest` finds out.
+
+Streams go back out as the long table that they are.
 """
 
+import importlib
+import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -12,17 +18,48 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Bool
 
-from logcde.errors import StreamError
-from logcde.streams.backends import default_backend
-from logcde.streams.clock import Stamps
-from logcde.streams.encode import Encoded, encode_column
+from logcde.errors import StreamError, TableError
+from logcde.streams.arrays import Reading, read_rows, read_table
+from logcde.streams.clock import DatetimeClock, Stamps
+from logcde.streams.columns import AbstractStreams
+from logcde.streams.faults import more, name
 from logcde.streams.ingest import Columns
-from logcde.streams.labels import channel_codes, id_array, schema_for
-from logcde.streams.numeric import as_numbers
-from logcde.streams.places import more, name
-from logcde.streams.reading import Reading, read_rows, read_table
+from logcde.streams.labels import Encoded, as_numbers, channel_codes, encode_column, id_array, schema_for
+from logcde.streams.ragged import owners
 from logcde.streams.schema import Bracket, Term, missing, names_of
 from logcde.streams.stamps import read_stamps, zone_name
+
+KNOWN = ("polars", "pandas", "pyarrow")
+
+
+def default_backend() -> ModuleType:
+    """The first of polars, pandas and pyarrow that is installed; imported here and not before.
+
+    >>> default_backend().__name__
+    'polars'
+    """
+    for library in KNOWN:
+        if importlib.util.find_spec(library):
+            return importlib.import_module(library)
+    raise StreamError(
+        "No data-frame library is installed. Install one of polars, pandas and pyarrow: pip install logcde[frames]."
+    )
+
+
+def arrow() -> ModuleType:
+    """pyarrow, with its parts for Parquet, CSV and computing; imported here and not before.
+
+    >>> arrow().parquet.__name__
+    'pyarrow.parquet'
+    """
+    try:
+        for part in ("compute", "csv", "parquet"):
+            importlib.import_module(f"pyarrow.{part}")
+        return importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise TableError(
+            'Reading and writing files of tables needs pyarrow, which is not installed: pip install "logcde[frames]".'
+        ) from error
 
 
 def read_long(
@@ -194,3 +231,37 @@ def _terms(terms: Mapping[str, Bracket], reading: Reading) -> tuple[Term, ...]:
     if reading.schema is not None and not terms:
         return reading.schema.terms
     return tuple(Term(column, bracket) for column, bracket in terms.items())
+
+
+def to_long(streams: AbstractStreams, backend: ModuleType) -> Any:
+    """A long frame of the backend's own kind: series, time, channel, value, and one column for each term."""
+    _check_ids(streams.ids)
+    schema = streams.schema
+    event, series = owners(streams.obs_offsets), owners(streams.offsets)
+    stamps = schema.clock.stamps(streams.times, None if streams.origins is None else streams.origins[series])
+    polars = backend.__name__ == "polars"
+    if polars and stamps.dtype.kind in "mM" and np.datetime_data(stamps.dtype)[0] == "s":
+        # Polars has no seconds; its milliseconds hold the same stamps.
+        stamps = stamps.astype(f"{stamps.dtype.name.partition('[')[0]}[ms]")
+    columns = {
+        "series": streams.ids[series][event],
+        "time": stamps[event],
+        "channel": np.array(schema.channels, object)[streams.channel],
+        "value": streams.value.astype(np.float64, copy=False),
+        **{term.name: streams.terms[event, column] for column, term in enumerate(schema.terms)},
+    }
+    frame = nw.from_dict(columns, backend=backend)
+    if backend.__name__ != "pyarrow":
+        frame = frame.with_columns(nw.col("channel").cast(nw.Enum(schema.channels)))
+    if isinstance(schema.clock, DatetimeClock) and schema.clock.zone is not None:
+        frame = frame.with_columns(nw.col("time").dt.replace_time_zone("UTC").dt.convert_time_zone(schema.clock.zone))
+    return frame.to_native()
+
+
+def _check_ids(ids: np.ndarray) -> None:
+    seen, counts = np.unique(ids, return_counts=True)
+    if (counts > 1).any():
+        raise StreamError(
+            f"Series {name(seen[counts > 1][0])} is here {counts.max()} times, and a table could not tell the copies "
+            "apart. Take each series once."
+        )

@@ -13,11 +13,18 @@ import numpy as np
 from jaxtyping import Float, Float64, Int32, Int64, Shaped
 
 from logcde.errors import StreamError
-from logcde.streams.faults import check_horizon, check_numbers, check_range, check_terms, conflict, disorder
-from logcde.streams.places import Places, more
-from logcde.streams.policies import Average, Drop, Forbid, Keep, KeepLast
+from logcde.streams.faults import (
+    Places,
+    check_horizon,
+    check_numbers,
+    check_range,
+    check_terms,
+    conflict,
+    disorder,
+    more,
+)
 from logcde.streams.ragged import offsets_of
-from logcde.streams.rows import Events, Rows, Table, stable_order
+from logcde.streams.rows import Average, Drop, Events, Forbid, Keep, KeepLast, Rows, Table, stable_order
 from logcde.streams.schema import Schema
 
 

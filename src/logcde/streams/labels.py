@@ -1,13 +1,171 @@
-"""Labels become codes: ids of series and names of channels."""
+"""Values of any numeric kind become float64; anything else is refused by name.
+
+Columns of labels become codes, at the speed of whoever owns the column.
+
+Labels become codes: ids of series and names of channels.
+"""
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
-from jaxtyping import Int32, Int64, Shaped
+from jaxtyping import Float, Float64, Int32, Int64, Shaped
 
 from logcde.errors import StreamError
-from logcde.streams.places import more
+from logcde.streams.faults import more
 from logcde.streams.schema import Schema, Term, check_names, listed, names_of
+
+LARGEST_WHOLE = 2**53
+
+
+def as_numbers(array: object, place: Callable[[tuple[int, ...]], str]) -> Float64[np.ndarray, "..."]:
+    """Values as float64, None as NaN. `place` puts the position of an offending entry into words.
+
+    >>> as_numbers([1, None], place=str)
+    array([ 1., nan])
+    """
+    array = as_array(array)
+    kind = array.dtype.kind
+    if kind in "fbiu":
+        if kind in "iu" and array.size and max(-int(array.min()), int(array.max())) > LARGEST_WHOLE:
+            large = np.abs(array.astype(np.float64)) > LARGEST_WHOLE
+            index = _position(large)
+            raise StreamError(
+                f"{place(index)} has the value {int(array[index])}, too large for float64 to hold exactly. "
+                "Scale it first."
+            )
+        return array.astype(np.float64, copy=False)
+    if kind == "O":
+        items = array.reshape(-1).tolist()
+        offending = np.array([not _is_number(item) for item in items], bool)
+        if not offending.any():
+            return np.array([np.nan if item is None else item for item in items], np.float64).reshape(array.shape)
+        index = _position(offending.reshape(array.shape))
+    elif array.size:
+        index = (0,) * array.ndim
+    else:
+        return np.empty(array.shape)
+    item = array[index]
+    found = item.item() if isinstance(item, np.generic) else item
+    raise StreamError(
+        f"{place(index)} has the value {found!r}, which is not a number. "
+        "Convert it to one, or use NaN for not observed."
+    )
+
+
+def as_values(array: object, place: Callable[[tuple[int, ...]], str]) -> Float[np.ndarray, "..."]:
+    """As `as_numbers`, but values of single precision stay as they are: they are half as much to read.
+
+    >>> as_values(np.float32([0.1]), place=str)
+    array([0.1], dtype=float32)
+    """
+    array = as_array(array)
+    return array if array.dtype == np.float32 else as_numbers(array, place)
+
+
+def as_array(items: object) -> np.ndarray:
+    """An array of what there is, where NumPy would turn numbers into text that stand beside text.
+
+    >>> as_array([1.5, "high"])
+    array([1.5, 'high'], dtype=object)
+    """
+    array = np.asarray(items)
+    return np.asarray(items, object) if array.dtype.kind in "US" else array
+
+
+def _is_number(item: object) -> bool:
+    return item is None or isinstance(item, int | float | np.integer | np.floating | np.bool_)
+
+
+def _position(mask: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+BLOCK = 1 << 16
+
+
+class Encoded(NamedTuple):
+    """Codes in order of first appearance, and the distinct labels in that order."""
+
+    codes: Shaped[np.ndarray, "row"]
+    labels: Shaped[np.ndarray, "label"]
+
+
+def encode_column(column: nw.Series, what: str) -> Encoded:
+    """Codes of a column of whole numbers or text without missing entries.
+
+    >>> import polars
+    >>> encode_column(nw.from_native(polars.Series(["b", "a", "b"]), series_only=True), "channel")
+    Encoded(codes=array([0, 1, 0], dtype=int32), labels=array(['b', 'a'], dtype=object))
+    """
+    if column.dtype.is_integer():
+        numbers = column.to_numpy()
+        codes, first = factorise(numbers)
+        return Encoded(codes, numbers[first])
+    if column.dtype not in (nw.String, nw.Categorical, nw.Enum, nw.Object):
+        raise StreamError(
+            f"The {what} column {column.name!r} is of type {column.dtype}. "
+            "It must hold whole numbers or text: cast it first."
+        )
+    codes, first = factorise(_physical(column))
+    return Encoded(codes, np.array([column[int(row)] for row in first], object))
+
+
+def _physical(column: nw.Series) -> Shaped[np.ndarray, "row"]:
+    """Any whole numbers that tell the labels apart: what narwhals has no word for yet."""
+    native: Any = nw.to_native(column)
+    if column.implementation.is_pandas_like():
+        return nw.get_native_namespace(column).factorize(native)[0]
+    if column.implementation.is_polars():
+        polars = nw.get_native_namespace(column)
+        return native.cast(polars.Categorical).to_physical().to_numpy()
+    encoded = column.to_arrow().dictionary_encode()
+    # Chunks share one dictionary, so their indices agree.
+    pieces = [chunk.indices.to_numpy() for chunk in getattr(encoded, "chunks", [encoded])]
+    return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+
+
+def factorise(numbers: Shaped[np.ndarray, "row"]) -> tuple[Int32[np.ndarray, "row"], Int64[np.ndarray, "label"]]:
+    """Codes in order of first appearance, and the row where each first appears.
+
+    >>> factorise(np.array([7, 5, 7, 9]))
+    (array([0, 1, 0, 2], dtype=int32), array([0, 1, 3]))
+    """
+    rows = len(numbers)
+    if not rows:
+        return np.empty(0, np.int32), np.empty(0, np.int64)
+    if not (numbers[1:] < numbers[:-1]).any():
+        heads = np.append(0, np.flatnonzero(numbers[1:] != numbers[:-1]) + 1)
+        return np.repeat(np.arange(len(heads), dtype=np.int32), np.diff(heads, append=rows)), heads
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low <= 4 * rows + BLOCK:
+        return _tabulate(numbers, low, high)
+    _, index, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    order = np.argsort(index)
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order))
+    return rank[inverse], index[order]
+
+
+def _tabulate(numbers: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same through a table over all numbers from low to high, block by block: no row-sized intermediate."""
+    rows = len(numbers)
+    table = np.full(high - low + 1, -1, np.int32)
+    firsts: list[np.ndarray] = []
+    codes = np.empty(rows, np.int32)
+    known = 0
+    for start in range(0, rows, BLOCK):
+        slots = numbers[start : start + BLOCK].astype(np.int64) - low
+        fresh = np.flatnonzero(table[slots] < 0)
+        if fresh.size:
+            _, index = np.unique(slots[fresh], return_index=True)
+            first = fresh[np.sort(index)]
+            table[slots[first]] = np.arange(known, known + len(first))
+            known += len(first)
+            firsts.append(first + start)
+        codes[start : start + BLOCK] = table[slots]
+    return codes, np.concatenate(firsts)
 
 
 def series_ids(ids: Sequence | np.ndarray | None, count: int) -> Shaped[np.ndarray, "series"]:

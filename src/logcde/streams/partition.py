@@ -18,8 +18,8 @@ from logcde.kernels.events import cut_every
 from logcde.streams.calendar import Calendar, calendar_points
 from logcde.streams.clock import Clock, Stamps
 from logcde.streams.columns import AbstractStreams
+from logcde.streams.faults import Places, more
 from logcde.streams.knots import frozen
-from logcde.streams.places import Places, more
 from logcde.streams.ragged import offsets_of, owners
 from logcde.streams.stamps import read_stamps
 

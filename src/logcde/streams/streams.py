@@ -13,20 +13,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from logcde.streams.arrays import read_dense, read_events, read_lists
-from logcde.streams.backends import default_backend
+from logcde.streams.arrays import Reading, from_group, from_lie, read_dense, read_events, read_lists
 from logcde.streams.columns import AbstractStreams
 from logcde.streams.continuous import read_knots
-from logcde.streams.export import to_long
-from logcde.streams.frames import read_csv, read_long, read_parquet, read_wide
-from logcde.streams.join import join
+from logcde.streams.frames import default_backend, read_csv, read_long, read_parquet, read_wide, to_long
 from logcde.streams.knots import merge
-from logcde.streams.lie import from_group, from_lie
-from logcde.streams.policies import Average, Drop, Earliest, Forbid, Keep, KeepLast
-from logcde.streams.reading import Reading
+from logcde.streams.rows import Average, Drop, Earliest, Forbid, Keep, KeepLast
 from logcde.streams.schema import Bracket, Schema, Term, names_of
+from logcde.streams.stamps import Horizon, Origin
 from logcde.streams.summary import Summary, headline, summarise
-from logcde.streams.timing import Horizon, Origin
+from logcde.streams.transforms import join
 
 Lists: TypeAlias = Sequence | np.ndarray
 Duplicates: TypeAlias = Forbid | KeepLast | Average

@@ -26,7 +26,7 @@ def check_model(model: AbstractModel, inputs: Inputs | None = None) -> list[str]
     in a basis need nothing else; for others, `inputs` is a batch of series of different lengths.
 
     >>> import jax, logcde
-    >>> model = logcde.LogSLiCE(logcde.Basis.of_width(2, 2), hidden=4, block=2, outputs=1, key=jax.random.key(0))
+    >>> model = logcde.log_slice(logcde.Basis.of_width(2, 2), hidden=4, block=2, outputs=1, key=jax.random.key(0))
     >>> check_model(model)[:2]
     ['one trace for each shape', 'the precision is kept']
     """

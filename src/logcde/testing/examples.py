@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from logcde.algebra import Basis
-from logcde.embedding import Coordinates, Opening
+from logcde.embedding import Coordinates, InitialObservations
 from logcde.embedding.coordinates import values_of
 from logcde.errors import ModelError
 from logcde.models import AbstractModel, AbstractOnlineModel, Inputs
@@ -19,7 +19,7 @@ def example_inputs(model: AbstractModel, seed: int = 0) -> Inputs:
     """Series for any model that is driven by log-signatures, in the model's own precision.
 
     >>> import jax, logcde
-    >>> model = logcde.LogSLiCE(logcde.Basis.of_width(3, 2), hidden=4, outputs=1, key=jax.random.key(0))
+    >>> model = logcde.log_slice(logcde.Basis.of_width(3, 2), hidden=4, outputs=1, key=jax.random.key(0))
     >>> example_inputs(model).steps.shape
     (4, 5, 6)
     """
@@ -40,7 +40,7 @@ def example_inputs(model: AbstractModel, seed: int = 0) -> Inputs:
     return Inputs(
         jnp.asarray(steps, dtype),
         jnp.asarray(LENGTHS, jnp.int32),
-        Opening(jnp.asarray(first, dtype), jnp.ones((series, channels), bool), jnp.asarray(at_start)),
+        InitialObservations(jnp.asarray(first, dtype), jnp.ones((series, channels), bool), jnp.asarray(at_start)),
         jnp.asarray(rng.normal(size=(series, model.statics)), dtype),
     )
 

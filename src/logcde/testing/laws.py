@@ -13,7 +13,7 @@ from jaxtyping import Array, PyTree
 from logcde.artefact import load
 from logcde.embedding import Embedding
 from logcde.errors import ArtefactError, CheckFailed
-from logcde.models import AbstractModel, AbstractOnlineModel, Inputs, predict_all
+from logcde.models import AbstractModel, AbstractOnlineModel, Inputs, predict
 from logcde.online import Predictor
 from logcde.streams import NumericClock, Partition, Streams
 from logcde.testing.examples import coordinates_of
@@ -23,7 +23,7 @@ Law = Callable[[AbstractModel, Inputs], bool]
 
 def keeps_its_precision(model: AbstractModel, inputs: Inputs) -> bool:
     """Predictions have the type of the inputs, which is that of the model."""
-    found = predict_all(model, inputs).dtype
+    found = predict(model, inputs).dtype
     if found != inputs.steps.dtype:
         raise CheckFailed(f"Inputs are {inputs.steps.dtype}, predictions are {found}. Cast nothing on the way.")
     return True
@@ -31,7 +31,7 @@ def keeps_its_precision(model: AbstractModel, inputs: Inputs) -> bool:
 
 def batch_equals_loop(model: AbstractModel, inputs: Inputs) -> bool:
     """`jax.vmap` over series gives what one series after another gives."""
-    batch = predict_all(model, inputs)
+    batch = predict(model, inputs)
     for n in range(len(inputs)):
         _agree(batch[n], _single(model, inputs[n]), f"The prediction of series {n} in a batch is not that of it alone")
     return True
@@ -41,7 +41,7 @@ def ragged_equals_single(model: AbstractModel, inputs: Inputs) -> bool:
     """A series in a batch of longer ones is predicted as without them."""
     if inputs.ends is not None:
         return False
-    batch = predict_all(model, inputs)
+    batch = predict(model, inputs)
     lengths = inputs.length.tolist()
     for n in {int(np.argmin(lengths)), len(lengths) - 1}:  # each length is compiled anew
         length = lengths[n]
@@ -57,7 +57,7 @@ def padding_does_nothing(model: AbstractModel, inputs: Inputs) -> bool:
     if inputs.ends is not None:
         return False
     padded = dataclasses.replace(inputs, steps=jnp.pad(inputs.steps, ((0, 0), (0, 3), (0, 0))))
-    before, after = predict_all(model, inputs), predict_all(model, padded)
+    before, after = predict(model, inputs), predict(model, padded)
     for n, length in enumerate(inputs.length.tolist()):
         message = f"Series {n} is predicted otherwise after padding from {rows} rows to {rows + 3}"
         _agree(_rows(before[n], length), _rows(after[n], length), message)
@@ -77,9 +77,9 @@ def future_never_changes_past(model: AbstractModel, inputs: Inputs) -> bool:
             _agree(_single(model, later)[:query], expected[:query], message)
         applied = True
     if isinstance(model, AbstractOnlineModel) and model.causal:
-        opening = one.opening
-        late = jnp.where(opening.at_start, opening.first, opening.first + 1)
-        seen = dataclasses.replace(one, opening=dataclasses.replace(opening, first=late))
+        initial = one.initial
+        late = jnp.where(initial.at_start, initial.first, initial.first + 1)
+        seen = dataclasses.replace(one, initial=dataclasses.replace(initial, first=late))
         message = "The initial state says that it is causal, but first values after time 0 change predictions"
         _agree(_single(model, seen), expected, message)
         applied = True
@@ -108,13 +108,13 @@ def predictor_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
     """Events one by one through a `Predictor` give what the embedding and the model give offline."""
     if not isinstance(model, AbstractOnlineModel) or model.basis is None or not model.causal:
         return False
-    coordinates = coordinates_of(model.basis) if model.source is None else model.source.coordinates
+    coordinates = coordinates_of(model.basis) if model.spec is None else model.spec.coordinates
     if coordinates is None or coordinates.schema.continuous or coordinates.schema.terms:
         return False
     rng = np.random.default_rng(0)
     schema = dataclasses.replace(coordinates.schema, clock=NumericClock())
     embedding = Embedding(
-        coordinates.depth, counts=coordinates.counts, time=coordinates.time, levels=coordinates.levels
+        coordinates.depth, counts=coordinates.counts, time=coordinates.time, soft_bins=coordinates.soft_bins
     )
     times, points = np.arange(7) / 4, np.array([0.0, 0.5, 1.25, 1.75, 2.0])
     values = rng.normal(size=(len(times), len(schema.channels)))
@@ -128,7 +128,7 @@ def predictor_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
     streams = Streams.from_arrays([times], [values], horizon=2.0, schema=schema)
     logsigs = embedding(streams, Partition.at(points))
     offline = Inputs.of(logsigs, static[None], dtype=inputs.steps.dtype)
-    expected = _last(predict_all(model, offline)[0], len(points) - 1)
+    expected = _last(predict(model, offline)[0], len(points) - 1)
     _agree(jnp.asarray(predictor.predict(at=2.0)), expected, "A Predictor does not give what the model gives offline")
     return True
 
@@ -142,7 +142,7 @@ def comes_back_from_files(model: AbstractModel, inputs: Inputs) -> bool:
         except ArtefactError as error:
             raise CheckFailed(f"The model does not survive saving and loading. {error}") from error
     same = jax.tree.structure(loaded) == jax.tree.structure(model)
-    if not same or not np.array_equal(predict_all(loaded, inputs), predict_all(model, inputs), equal_nan=True):
+    if not same or not np.array_equal(predict(loaded, inputs), predict(model, inputs), equal_nan=True):
         raise CheckFailed("The model that comes back from files is not the one that was saved.")
     return True
 
@@ -189,7 +189,7 @@ def _single(model: AbstractModel, one: Inputs) -> Array:
 
 @eqx.filter_jit
 def _start(model: AbstractOnlineModel, one: Inputs) -> PyTree:
-    return model.start(one.opening, one.static)
+    return model.start(one.initial, one.static)
 
 
 @eqx.filter_jit

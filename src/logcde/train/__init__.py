@@ -7,8 +7,8 @@ from logcde.train.callbacks import JsonLog as JsonLog
 from logcde.train.checkpoint import Checkpoints as Checkpoints
 from logcde.train.fit import fit as fit
 from logcde.train.fit import score as score
-from logcde.train.pace import Epochs as Epochs
-from logcde.train.pace import Steps as Steps
+from logcde.train.records import Epochs as Epochs
 from logcde.train.records import Evaluation as Evaluation
 from logcde.train.records import Result as Result
+from logcde.train.records import Steps as Steps
 from logcde.train.records import Summary as Summary

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from logcde.errors import TrainingError
-from logcde.models import AbstractOnlineModel, Sum, predict_all
-from logcde.train.examples import Data, Targets, examples_of
+from logcde.models import AbstractOnlineModel, Sum, predict
+from logcde.train.data import Data, Targets, examples_of
 
 LARGEST = 1e6
 """Of the inverse of a temperature and of the temperature itself."""
@@ -23,10 +23,10 @@ def calibrated(model: AbstractOnlineModel, logsigs: Data, targets: Targets, *, s
     It is an ordinary model: it can be saved, served online and be part of a `Sum`. The temperature is `1 / weight`.
 
     >>> import jax
-    >>> from logcde import Basis, LogSLiCE
+    >>> from logcde import Basis, log_slice
     >>> from logcde.embedding import LogSignatures
     >>> basis = Basis.of_width(2, 1)
-    >>> model = LogSLiCE(basis, hidden=4, block=1, outputs=2, key=jax.random.key(0))
+    >>> model = log_slice(basis, hidden=4, block=1, outputs=2, key=jax.random.key(0))
     >>> logsigs = LogSignatures(np.ones((20, 3, 2)), np.full(20, 3), basis)
     >>> labels = np.arange(20) % 2
     >>> sober = calibrated(model, logsigs, labels)
@@ -34,7 +34,7 @@ def calibrated(model: AbstractOnlineModel, logsigs: Data, targets: Targets, *, s
     True
     """
     examples = examples_of(model, logsigs, targets, static)
-    logits = np.asarray(predict_all(model, examples.inputs), np.float64)
+    logits = np.asarray(predict(model, examples.inputs), np.float64)
     if examples.targets.ndim == logits.ndim:
         raise TrainingError(
             f"The targets have shape {examples.targets.shape} and are no class labels, so there are no probabilities "
@@ -44,7 +44,7 @@ def calibrated(model: AbstractOnlineModel, logsigs: Data, targets: Targets, *, s
     if examples.each:
         valid = np.arange(labels.shape[1]) < np.asarray(examples.predicted)[:, None]
         logits, labels = logits[valid], labels[valid]
-    return Sum([model], 1 / temperature_of(logits, labels), model.source)
+    return Sum([model], 1 / temperature_of(logits, labels), model.spec)
 
 
 def temperature_of(logits: Float[np.ndarray, "series class"], labels: Int[np.ndarray, "series"]) -> float:

@@ -14,19 +14,14 @@ from logcde.embedding import LogSignatures
 from logcde.errors import TrainingError
 from logcde.models import AbstractModel, Inputs
 from logcde.train import losses
-from logcde.train.batches import Plan, buckets_of, filled
-from logcde.train.callbacks import AbstractCallback
-from logcde.train.checkpoint import Checkpoints
-from logcde.train.evaluation import Evaluator
-from logcde.train.examples import Data, Examples, Targets, Validation, examples_of, split
-from logcde.train.fingerprint import fingerprint_of
+from logcde.train.callbacks import AbstractCallback, ProgressBar
+from logcde.train.checkpoint import Checkpoints, fingerprint_of
+from logcde.train.data import Data, Examples, Plan, Targets, Validation, buckets_of, examples_of, filled, split
 from logcde.train.loop import Run
 from logcde.train.losses import AbstractMeasure
-from logcde.train.pace import Duration, Epochs
 from logcde.train.parallel import Devices, leads, mesh_of, place, whole
-from logcde.train.progress import ProgressBar
-from logcde.train.records import Result
-from logcde.train.steps import Task
+from logcde.train.records import Duration, Epochs, Result
+from logcde.train.steps import Evaluator, Task
 
 
 def fit(
@@ -77,11 +72,11 @@ def fit(
 
     **Parallel.** Each batch is spread over `devices`, all of JAX's if None; each process of several calls `fit` alike.
 
-    >>> from logcde import Basis, LogSLiCE
+    >>> from logcde import Basis, log_slice
     >>> basis = Basis.of_width(2, 2)
     >>> values = np.random.default_rng(0).normal(size=(64, 5, 3))
     >>> logsigs = LogSignatures(values, np.full(64, 5), basis)
-    >>> model = LogSLiCE(basis, hidden=8, block=1, outputs=1, key=jax.random.key(0))
+    >>> model = log_slice(basis, hidden=8, block=1, outputs=1, key=jax.random.key(0))
     >>> result = fit(model, logsigs, values.sum(axis=(1, 2)), duration=Epochs(3), key=jax.random.key(1))
     >>> [round(look.epoch) for look in result.history], result.summary.validation_series
     ([1, 2, 3], 10)
@@ -92,9 +87,9 @@ def fit(
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         key = jax.random.wrap_key_data(key)
     seed = tuple(np.asarray(jax.random.key_data(key)).ravel().tolist())
-    source = logsigs.source if isinstance(logsigs, LogSignatures) else None
+    spec = logsigs.spec if isinstance(logsigs, LogSignatures) else None
     training, validating, held_out = _divided(model, examples_of(model, logsigs, targets, static), validation, seed)
-    model = model.fitted_to(jax.tree.map(jnp.asarray, training.inputs), source)
+    model = model.fit_preprocessing(jax.tree.map(jnp.asarray, training.inputs), spec)
     parameters, rest = eqx.partition(model, eqx.is_inexact_array)
 
     mesh = mesh_of(devices)
@@ -148,9 +143,9 @@ def score(
 ) -> float:
     """A loss or metric over all of these series, for example those of a test set.
 
-    >>> from logcde import Basis, LogSLiCE
+    >>> from logcde import Basis, log_slice
     >>> basis = Basis.of_width(2, 1)
-    >>> model = LogSLiCE(basis, hidden=4, block=1, outputs=3, key=jax.random.key(0))
+    >>> model = log_slice(basis, hidden=4, block=1, outputs=3, key=jax.random.key(0))
     >>> logsigs = LogSignatures(np.ones((5, 2, 2)), np.full(5, 2), basis)
     >>> 0 <= score(model, logsigs, [0, 1, 2, 0, 1], losses.accuracy) <= 1
     True

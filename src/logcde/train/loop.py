@@ -1,8 +1,18 @@
-"""The loop around the compiled steps: it looks at the model, remembers the best, saves, and stops in good order."""
+"""Ctrl-C between two steps: asked for once, it waits for the steps that are under way; asked for twice, it does not.
 
+A program that takes being asked to end (SIGTERM) as Ctrl-C has both handled alike.
+
+The loop around the compiled steps: it looks at the model, remembers the best, saves, and stops in good order.
+"""
+
+import contextlib
 import dataclasses
 import math
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from types import FrameType
 from typing import NoReturn
 
 import jax
@@ -12,17 +22,44 @@ from jaxtyping import PRNGKeyArray
 
 from logcde.errors import NonFiniteError, TrainingInterrupted
 from logcde.models import AbstractModel
-from logcde.train.batches import Plan
 from logcde.train.callbacks import AbstractCallback
 from logcde.train.checkpoint import Checkpoints, decode, encode
-from logcde.train.evaluation import Evaluator
-from logcde.train.examples import Examples
-from logcde.train.interrupt import Interrupt, interruptible
+from logcde.train.data import Examples, Plan
 from logcde.train.losses import AbstractMeasure
-from logcde.train.pace import Pace
 from logcde.train.parallel import AXIS, agree, leads, place, share
-from logcde.train.records import Journal, Summary
-from logcde.train.steps import Call, Parameters, State, Task, run
+from logcde.train.records import Journal, Pace, Summary
+from logcde.train.steps import Call, Evaluator, Parameters, State, Task, run
+
+
+@dataclasses.dataclass
+class Interrupt:
+    """Whether someone asked to stop."""
+
+    asked: bool = False
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[Interrupt]:
+    """Within it, Ctrl-C only asks. Where Python does not handle Ctrl-C itself, nothing changes."""
+    interrupt = Interrupt()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield interrupt
+        return
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if interrupt.asked:
+            raise KeyboardInterrupt
+        interrupt.asked = True
+
+    alike = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is before]
+    for number in alike:
+        signal.signal(number, ask)
+    try:
+        yield interrupt
+    finally:
+        for number in alike:
+            signal.signal(number, before)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,9 +222,9 @@ class Run:
         kept = "" if self.checkpoints is None else f" and its state in {self.checkpoints.folder}"
         message = (
             f"{what} at step {step}, in epoch {(step - 1) // self.plan.per_epoch + 1}. The model before that step is "
-            f"`model` of this error{kept}. A smaller learning rate or scaled inputs (lc.UnitIncrements) may help."
+            f"`model` of this error{kept}. A smaller learning rate or scaled inputs (lc.IncrementRMSScaling) may help."
         )
-        raise NonFiniteError(message, self.model(moment.state.parameters), step)
+        raise NonFiniteError(message, model=self.model(moment.state.parameters), step=step)
 
 
 def _on_host(tree: Parameters) -> Parameters:

@@ -1,0 +1,224 @@
+"""Grids that go on where they were, whatever happened to them; on the smallest experiment that there is."""
+
+import io
+import signal
+import subprocess
+import sys
+import time
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from experiments import EXPERIMENTS, reproduce
+from experiments.abstract import Record
+from experiments.grid import run_grid
+from experiments.ledger import Ledger
+from experiments.recipes import Curve
+from experiments.reproduce import settings_of
+from experiments.sinusoid import SinusoidOutcome
+from logcde.datasets import REGIMES
+from logcde.errors import ExperimentError
+
+TINY = """
+seeds = [3]
+train = 12
+test = 8
+regimes = ["async_sparse"]
+
+[variants.printed.model]
+type = "log-slice"
+hidden = 4
+block = 2
+initial = "first values"
+[variants.printed.training]
+epochs = 2
+batch = 8
+
+[candidates.fast.model]
+type = "log-slice"
+hidden = 4
+block = 2
+[candidates.fast.training]
+epochs = 2
+batch = 8
+rate = 1e-2
+schedule = "cosine"
+[candidates.broken.model]
+type = "log-slice"
+hidden = 4
+block = 2
+scale = SCALE
+[candidates.broken.training]
+epochs = 2
+batch = 8
+"""
+SINUSOID = EXPERIMENTS["sinusoid"]
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY.replace("SCALE", "0.25"))
+    return path
+
+
+@pytest.fixture
+def silent():
+    return Console(file=io.StringIO())
+
+
+def outcome(value):
+    mse = dict.fromkeys(REGIMES, value)
+    return SinusoidOutcome(mse=mse, curve=Curve([1.0], [value]), parameters=3, train_seconds=0.1)
+
+
+def settings(config):
+    return settings_of(SINUSOID, config, None, ())
+
+
+def ledger(folder):
+    return Ledger(folder / "cells.jsonl", SINUSOID.cell, SINUSOID.outcome)
+
+
+def test_a_whole_grid_and_then_nothing_more_to_do(config, tmp_path, capsys):
+    config.write_text(TINY[: TINY.index("[candidates.broken")])
+    out = tmp_path / "out"
+    assert reproduce(SINUSOID, config=config, out=out, workers=1) == 0
+    lines = (out / "cells.jsonl").read_text().splitlines()
+    assert len(lines) == 3  # printed, a candidate and ours
+    summary = msgspec.json.decode((out / "summary.json").read_bytes())
+    assert summary["seeds"] == [3]
+    assert set(summary["mse"]) == {"async_sparse"}
+    assert set(summary["mse"]["async_sparse"]) == {"sync_regular", "sync_irregular", "async_irregular", "async_sparse"}
+    assert summary["chosen"] == "fast"
+    run = msgspec.json.decode((out / "run.json").read_bytes())
+    assert run["versions"]["logcde"]
+    assert run["config"]["train"] == 12
+    assert {path.name for path in out.glob("*.png")} >= {"cross_regime_printed.png", "predictions_async_sparse.png"}
+    printed = capsys.readouterr().out
+    assert "held" in printed
+    assert str(out) in printed.replace("\n", "")
+
+    assert reproduce(SINUSOID, config=config, out=out, workers=1) == 0
+    assert (out / "cells.jsonl").read_text().splitlines() == lines
+
+
+def test_only_what_is_missing_or_has_other_settings_is_run(config, tmp_path):
+    cells = SINUSOID.cells(settings(config), {})
+    book = ledger(tmp_path)
+    for cell in cells[:2]:
+        book.add(Record(cell, outcome(0.1), 1.0, {}))
+    with book.path.open("ab") as file:
+        file.write(msgspec.json.encode(Record(cells[2], outcome(0.2), 1.0, {}))[:-9])  # the power went off
+    assert set(book.read()) == set(cells[:2])
+    assert set(book.read()) == set(cells[:2])  # the torn line is gone, the next one begins on a line of its own
+    other = msgspec.structs.replace(cells[0], train=13)
+    book.add(Record(other, outcome(0.3), 1.0, {}))
+    assert set(book.read()) == {*cells[:2], other}
+
+
+def test_cells_of_another_layout_are_ignored_and_counted(config, tmp_path):
+    asked, done, book = settings(config), {}, ledger(tmp_path)
+    for _ in range(2):  # the second time with the one that follows from the candidates
+        done |= {cell: outcome(0.1) for cell in SINUSOID.cells(asked, done)}
+    for cell, found in done.items():
+        book.add(Record(cell, found, 1.0, {}))
+    with book.path.open("ab") as file:
+        file.write(b'{"cell": {"width": 4}, "outcome": {}}\n' * 2)
+    console = Console(file=io.StringIO(), width=500)
+    assert set(run_grid(SINUSOID, asked, tmp_path, 1, console).records) == set(done)
+    assert f"another layout in {book.path}, which are ignored: 2.\n" in console.file.getvalue()
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_there_is_at_least_one_worker(workers, config, tmp_path):
+    with pytest.raises(ExperimentError, match=f"on {workers} processes. Give at least 1"):
+        reproduce(SINUSOID, config=config, out=tmp_path / "out", workers=workers)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_line_that_is_no_json_is_named(config, tmp_path):
+    book = ledger(tmp_path)
+    book.path.write_text("{}\nnot json\n")
+    with pytest.raises(ExperimentError, match="line 2, is not JSON .* Remove that line; its cell is then run again"):
+        book.read()
+
+
+def test_ours_follows_when_all_candidates_are_known(config):
+    asked = settings(config)
+    cells = SINUSOID.cells(asked, {})
+    assert "ours" not in {cell.variant for cell in cells}
+    errors = {"candidate fast": 0.1, "candidate broken": 0.3}
+    done = {cell: outcome(errors[cell.variant]) for cell in cells if cell.variant in errors}
+    more = [cell for cell in SINUSOID.cells(asked, done) if cell.variant == "ours"]
+    assert [cell.regime for cell in more] == ["async_sparse"]
+    assert {cell.training.rate for cell in more} == {1e-2}
+    assert {cell.validation for cell in more} == {0.0}
+
+
+def test_a_cell_that_fails_is_told_and_the_others_go_on(config, tmp_path, silent):
+    without = (
+        TINY[: TINY.index("[candidates.fast")] + '[variants.other.model]\ntype = "log-slice"\nhidden = 4\nblock = 2\n'
+    )
+    without += "[variants.other.training]\nepochs = 2\nbatch = 8\n"
+    config.write_text(without.replace('"first values"', '"first values"\nscale = 1e30'))
+    grid = run_grid(SINUSOID, settings(config), tmp_path / "out", 1, silent)
+    assert {failure.cell.variant for failure in grid.failures} == {"printed"}
+    assert "NonFiniteError" in grid.failures[0].trace
+    assert {cell.variant for cell in grid.records} == {"other"}
+
+
+def test_a_candidate_whose_training_does_not_stay_finite_is_not_chosen(config, tmp_path):
+    config.write_text(TINY.replace("SCALE", "1e30"))
+    asked = settings(config)
+    cells = {cell.variant: cell for cell in SINUSOID.cells(asked, {})}
+    broken = SINUSOID.run(cells["candidate broken"], lambda part: None, tmp_path)
+    assert broken.mse == dict.fromkeys(REGIMES)
+    done = {cells["candidate broken"]: broken, cells["candidate fast"]: outcome(0.1)}
+    (ours,) = [cell for cell in SINUSOID.cells(asked, done) if cell.variant == "ours"]
+    assert ours.training == cells["candidate fast"].training
+
+
+def test_a_grid_that_is_interrupted_leaves_what_is_finished_and_no_process(config, tmp_path):
+    out = tmp_path / "out"
+    config.write_text(TINY.replace("SCALE", "0.25").replace("epochs = 2", "epochs = 2000"))
+    command = [sys.executable, "-m", "logcde", "reproduce", "sinusoid", "--config", str(config), "--out", str(out)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = subprocess.Popen([*command, "--workers", "1"], text=True, **pipes)
+    log = out / "logs" / "worker-0.log"
+    until = time.monotonic() + 60
+    while not log.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    time.sleep(1)
+    running.send_signal(signal.SIGINT)
+    printed, complained = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "the same command goes on" in printed
+    assert "Traceback" not in complained
+
+
+def test_configurations_that_make_no_sense_are_refused(config, tmp_path):
+    with pytest.raises(ExperimentError, match="exclude each other"):
+        settings_of(SINUSOID, config, "quick", ())
+    with pytest.raises(ExperimentError, match="no preset 'slow' of sinusoid. There are: quick"):
+        settings_of(SINUSOID, None, "slow", ())
+    with pytest.raises(ExperimentError, match="cannot be read: No such file"):
+        settings_of(SINUSOID, tmp_path / "none.toml", None, ())
+    config.write_text("seeds = [0]\nepochs = 3\n")
+    with pytest.raises(ExperimentError, match="unknown field `epochs`"):
+        settings(config)
+    config.write_text(TINY.replace("SCALE", "0.25").replace("async_sparse", "never"))
+    with pytest.raises(ExperimentError, match="not never"):
+        settings(config)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("preset", ["quick", None])
+def test_the_configurations_of_the_package_are_whole(name, preset):
+    experiment = EXPERIMENTS[name]
+    asked = settings_of(experiment, None, preset, ())
+    cells = experiment.cells(asked, {})
+    assert len(set(cells)) == len(cells)
+    assert len({cell.label for cell in cells}) == len(cells)
+    assert settings_of(experiment, None, preset, (8, 9)).seeds == (8, 9)

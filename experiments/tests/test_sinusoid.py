@@ -1,0 +1,48 @@
+import pytest
+
+from experiments.sinusoid_report import judge
+from experiments.tables import Spread
+from logcde.datasets import REGIMES
+
+ROWS = {
+    "sync_regular": (0.2, 1.6, 1.7, 7.6),
+    "sync_irregular": (0.7, 1.3, 1.4, 6.0),
+    "async_irregular": (0.6, 1.3, 1.2, 5.6),
+    "async_sparse": (3.1, 3.2, 3.1, 3.1),
+}
+
+
+def table(**changed):
+    rows = {**ROWS, **changed}
+    return {
+        row: {test: Spread(value * 1e-2, 1e-4) for test, value in zip(REGIMES, values, strict=True)}
+        for row, values in rows.items()
+    }
+
+
+def test_all_claims_hold_of_numbers_like_the_papers():
+    assert [claim.held for claim in judge(table())] == [True, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("number", "changed", "said"),
+    [
+        (0, {"sync_regular": (0.2, 1.1, 1.7, 7.6)}, "on sync_irregular, trained on sync_regular 1.1"),
+        (1, {"sync_regular": (0.2, 1.6, 1.7, 5.0)}, "sync_regular 5"),
+        (2, {"async_sparse": (0.1, 3.2, 3.1, 3.1)}, "async_sparse 32"),
+        (3, {"sync_irregular": (1.2, 1.3, 1.4, 6.0)}, "sync_regular 2.00"),
+    ],
+)
+def test_each_claim_can_fail_and_says_why(number, changed, said):
+    claims = judge(table(**changed))
+    assert not claims[number].held
+    assert said in claims[number].evidence
+
+
+def test_noise_is_not_held_against_a_model():
+    noisy = table(sync_regular=(0.2, 1.29, 1.7, 7.6))
+    assert judge(noisy)[0].held
+
+
+def test_a_part_of_the_table_is_judged_as_far_as_it_goes():
+    assert len(judge({"sync_regular": table()["sync_regular"]})) == 2

@@ -1,0 +1,224 @@
+"""Values in like units: every channel clipped, bent if its tails are long, centred and divided by its spread.
+
+Units are learnt from training streams and belong to the embedding, so that values go in as they were measured, in
+training and online. Streams themselves are never changed.
+"""
+
+import abc
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Float
+
+from logcde.errors import StreamError
+from logcde.streams.columns import AbstractStreams
+from logcde.streams.rows import by_channel
+from logcde.streams.schema import listed
+
+Kind = TypeVar("Kind", bound=AbstractStreams)
+NORMAL = 1.3489795003921634
+"""The distance between the quartiles of a normal distribution, in standard deviations."""
+LEAST = 1e-9
+"""What is this much smaller than something else is nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ChannelScale:
+    """(g(x) - centre) / spread, of values that are first clipped to [low, high]; g(x) is arsinh(x / bend).
+
+    The inverse hyperbolic sine is the identity for what is much smaller than `bend` and a logarithm, of either sign,
+    for what is much larger. With an infinite one, g(x) = x.
+    """
+
+    centre: float = 0.0
+    spread: float = 1.0
+    low: float = -math.inf
+    high: float = math.inf
+    bend: float = math.inf
+
+
+class AbstractScaler(abc.ABC):
+    """How the scale of a channel is found from its values."""
+
+    @abc.abstractmethod
+    def scale(self, values: Float[np.ndarray, "obs"], low: float, high: float) -> ChannelScale:
+        """Of all observed values of a channel, at least one, within limits that are given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StandardScaler(AbstractScaler):
+    """Mean and standard deviation. A few wild values decide both: see `RobustScaler`."""
+
+    def scale(self, values: Float[np.ndarray, "obs"], low: float, high: float) -> ChannelScale:
+        """Clipped by the given limits only."""
+        kept = np.clip(values, low, high)
+        return ChannelScale(float(kept.mean()), _spread(kept), low, high)
+
+
+@dataclasses.dataclass(frozen=True)
+class MinMaxScaler(AbstractScaler):
+    """From the least to the greatest value, which become -1 and 1."""
+
+    def scale(self, values: Float[np.ndarray, "obs"], low: float, high: float) -> ChannelScale:
+        """Clipped by the given limits only."""
+        kept = np.clip(values, low, high)
+        least, greatest = float(kept.min()), float(kept.max())
+        return ChannelScale((least + greatest) / 2, (greatest - least) / 2 or 1.0, low, high)
+
+
+@dataclasses.dataclass(frozen=True)
+class RobustScaler(AbstractScaler):
+    """Median and quartiles; a share of `tails` is clipped at either end; channels with long tails are bent.
+
+    A tail is long if its outermost half percent begins more than `long` times as far from the median as its quartile:
+    that is 3.8 for normal values, 6.6 for exponential ones and 13 for the exponentials of normal ones.
+    """
+
+    tails: float = 0.0005
+    long: float = 8.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tails < 0.25:
+            raise StreamError(f"A share of {self.tails} would be clipped at either end. It is at least 0, below 0.25.")
+
+    def scale(self, values: Float[np.ndarray, "obs"], low: float, high: float) -> ChannelScale:
+        """Clipped where values become rare, and by the given limits."""
+        kept = np.clip(values, low, high)
+        low, high = (float(end) for end in np.quantile(kept, [self.tails, 1 - self.tails]))
+        kept = np.clip(kept, low, high)
+        bend = math.inf
+        outer_low, quarter, middle, three_quarters, outer_high = np.quantile(kept, [0.005, 0.25, 0.5, 0.75, 0.995])
+        tails = (middle - outer_low, outer_high - middle)
+        if tails[0] > self.long * (middle - quarter) or tails[1] > self.long * (three_quarters - middle):
+            sizes = np.abs(kept[kept != 0])
+            bend = max(float(np.median(sizes)), LEAST * float(sizes.max()))
+            kept = _bent(kept, bend)
+            quarter, middle, three_quarters = np.quantile(kept, [0.25, 0.5, 0.75])
+        spread, quartiles = _spread(kept), float(three_quarters - quarter) / NORMAL
+        return ChannelScale(float(middle), quartiles if quartiles > LEAST * spread else spread, low, high, bend)
+
+
+@dataclasses.dataclass(frozen=True)
+class Clipped:
+    """How many of a channel's observations are beyond its limits."""
+
+    channel: str
+    observations: int
+    below: int
+    above: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ChannelScaler:
+    """A scale for each channel. Give it to an `Embedding`; called with streams, it gives streams in these units.
+
+    >>> from logcde.streams import Streams
+    >>> streams = Streams.from_dense(np.array([[[60.0, 1.0], [70.0, 30.0], [80.0, 900.0]]]), channels=["pulse", "crp"])
+    >>> scaler = ChannelScaler.fit(streams, StandardScaler(), limits={"crp": (0.0, 300.0)})
+    >>> scaler(streams).value.reshape(3, 2)[:, 0].round(3)
+    array([-1.225,  0.   ,  1.225])
+    >>> [one for one in scaler.clipped(streams) if one.above]
+    [Clipped(channel='crp', observations=3, below=0, above=1)]
+    """
+
+    channels: tuple[str, ...]
+    each: tuple[ChannelScale, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        streams: AbstractStreams,
+        units: AbstractScaler = RobustScaler(),
+        limits: Mapping[str, tuple[float, float]] | None = None,
+    ) -> "ChannelScaler":
+        """Learn units from streams, which should be those of training.
+
+        `limits` are the values that a channel can have at all: others, such as a temperature of 0, are clipped before
+        anything is learnt. A channel that is never observed stays as it is.
+        """
+        if streams.schema.terms:
+            raise StreamError(
+                f"The streams have higher-order terms, such as {streams.schema.terms[0].name!r}, which are made of "
+                "values as they are. Scale values and terms together, before they become streams."
+            )
+        channels, given = streams.schema.channels, dict(limits or {})
+        for name, (low, high) in given.items():
+            if name not in channels:
+                raise StreamError(
+                    f"There are limits for {name!r}, which is not a channel: they are {listed(channels)}."
+                )
+            if not low < high:
+                raise StreamError(f"The limits of {name!r} are {low} and {high}. The first is below the second.")
+        each = []
+        for name, values in zip(channels, by_channel(streams.channel, streams.value, len(channels)), strict=True):
+            low, high = given.get(name, (-math.inf, math.inf))
+            each.append(units.scale(values, low, high) if len(values) else ChannelScale(low=low, high=high))
+        return cls(channels, tuple(each))
+
+    def __post_init__(self) -> None:
+        if len(self.channels) != len(self.each):
+            raise StreamError(
+                f"There are {len(self.channels)} channels and {len(self.each)} scales. Give one for each."
+            )
+
+    def __call__(self, streams: Kind) -> Kind:
+        """The same observations in these units."""
+        self.check(streams.schema.channels)
+        value = self._apply(streams.value.astype(np.float64), streams.channel)
+        return dataclasses.replace(streams, value=value.astype(streams.value.dtype))
+
+    def row(self, row: Float[np.ndarray, "*event channel"]) -> Float[np.ndarray, "*event channel"]:
+        """One number for each channel, NaN for those not observed, in these units."""
+        return self._apply(row, slice(None))
+
+    def one(self, channel: str, value: float) -> float:
+        """One value of one channel in these units."""
+        place = self.channels.index(channel)
+        return float(self._apply(np.array(value, np.float64), slice(place, place + 1))[0])
+
+    def clipped(self, streams: AbstractStreams) -> tuple[Clipped, ...]:
+        """How many observations of each channel are beyond its limits."""
+        self.check(streams.schema.channels)
+        low, high = self._arrays[2:4]
+        count = len(self.channels)
+        all_of_it = np.bincount(streams.channel, minlength=count)
+        below = np.bincount(streams.channel, streams.value < low[streams.channel], minlength=count)
+        above = np.bincount(streams.channel, streams.value > high[streams.channel], minlength=count)
+        rows = zip(self.channels, all_of_it, below, above, strict=True)
+        return tuple(Clipped(name, int(n), int(b), int(a)) for name, n, b, a in rows)
+
+    @property
+    def limited(self) -> bool:
+        """Whether some channel has limits."""
+        return any(math.isfinite(one.low) or math.isfinite(one.high) for one in self.each)
+
+    def check(self, channels: tuple[str, ...]) -> None:
+        """Refuse streams of other channels."""
+        if channels != self.channels:
+            raise StreamError(
+                f"The scales are those of the channels {listed(self.channels)}, but the streams have "
+                f"{listed(channels)}. Read them with the schema of the streams that the scales were fitted to."
+            )
+
+    @functools.cached_property
+    def _arrays(self) -> tuple[np.ndarray, ...]:
+        return tuple(np.array([dataclasses.astuple(one) for one in self.each], np.float64).reshape(-1, 5).T)
+
+    def _apply(self, values: np.ndarray, channel: np.ndarray | slice) -> np.ndarray:
+        centre, spread, low, high, bend = (array[channel] for array in self._arrays)
+        values = np.clip(values, low, high)
+        return (np.where(np.isfinite(bend), _bent(values, bend), values) - centre) / spread
+
+
+def _bent(values: np.ndarray, bend: float | np.ndarray) -> np.ndarray:
+    return np.arcsinh(values / bend)
+
+
+def _spread(values: Float[np.ndarray, "obs"]) -> float:
+    """The standard deviation, or one for a channel that never changes but for rounding: its values become zero."""
+    found = float(values.std())
+    return found if found > LEAST * float(np.abs(values).max()) else 1.0
