@@ -17,15 +17,53 @@ class Remedy(enum.Enum):
     """
 
     SORT = "Sort the rows by time, or pass sort=True."
+    DUPLICATES = "Keep one of them, or pass duplicates=KeepLast() or duplicates=Average()."
+    EMPTY = "Leave it out, or pass empty=Drop() to leave out all such series, or empty=Keep() to keep them."
+    HORIZON = "Pass horizon=."
+    LATER_HORIZON = "Give a later horizon, or leave it out."
+    ORIGIN = "Pass origin=, a datetime."
+    EARLIER_ORIGIN = "Subtract the first stamp, or give an earlier origin, or leave it out."
+    NEARER_ORIGIN = (
+        "Round the stamps to a coarser resolution, such as microseconds, or give an origin nearer to them, for example "
+        "origin=FirstStamp()."
+    )
+    EPOCH = "Turn them into datetimes, or subtract the first one."
+    NO_EPOCH = "Leave out the epoch."
+    CHANNELS = "Choose other columns of values, or leave the field empty where nothing was observed."
+    LEAVE_CHANNELS = "Leave such channels out."
+    UNKNOWN_CHANNEL = "Add it to the channels, or leave out its rows."
+    CALENDAR = "Use Partition.every, or make the streams from datetimes."
+    PARTIAL = "Add it, or pass partial=True to embed only a part of the horizon."
 
 
 @dataclasses.dataclass(frozen=True)
 class Where:
-    """The place of a fault in the user's own terms: series id, channel name, stamp. None where it does not apply."""
+    """The place of a fault in the user's own terms. Fields that do not apply are None, or empty.
+
+    Attributes:
+        series: The id of the series.
+        channel: The name of the channel.
+        stamp: The stamp, as the user would write it.
+        detail: Any further place, such as "event 3, coordinate 1".
+
+    >>> str(Where(series="p2", channel="pulse", stamp="2.5"))
+    "Series 'p2', channel 'pulse', at 2.5"
+    """
 
     series: Any = None
     channel: str | None = None
     stamp: Any = None
+    detail: str = ""
+
+    def __str__(self) -> str:
+        parts = (
+            "" if self.series is None else f"series {self.series!r}",
+            "" if self.channel is None else f"channel {self.channel!r}",
+            self.detail,
+            "" if self.stamp is None else f"at {self.stamp}",
+        )
+        text = ", ".join(part for part in parts if part)
+        return text[:1].upper() + text[1:]
 
 
 class LogcdeError(ValueError):

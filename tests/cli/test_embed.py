@@ -188,7 +188,7 @@ def test_mistakes_in_query_times(tmp_path):
     assert "There is no column 't'. Did you mean 'tt'?" in asked("id,tt\np,1\n")
     assert "Row 1 of" in asked("id,t\np,1\np,\n")
     assert "has no rows" in asked("id,t\n")
-    assert "give a later --horizon" in asked("id,t\np,5\n")
+    assert "Give a later --horizon" in asked("id,t\np,5\n")
     assert not (tmp_path / "out.parquet").exists()
 
 

@@ -321,12 +321,12 @@ def test_names_are_short_and_differ():
 def test_what_is_refused():
     with pytest.raises(EmbeddingError, match="counts=False"):
         Embedding(counts=False, soft_bins=LEVELS)
-    with pytest.raises(StreamError, match="levels are those of the channels 'a', 'b'"):
+    with pytest.raises(StreamError, match="soft bins are those of the channels 'a', 'b'"):
         Embedding(soft_bins=LEVELS)(Streams.from_arrays([[1.0]], [[[1.0]]]), Partition.uniform(1))
     for knots in ((), (1.0, 1.0), (2.0, 1.0), (np.inf,), (NAN,)):
-        with pytest.raises(StreamError, match="The levels of 'a' are"):
+        with pytest.raises(StreamError, match="The knots of 'a' are"):
             SoftBins(("a",), (knots,))
-    with pytest.raises(StreamError, match="2 channels and levels of 1"):
+    with pytest.raises(StreamError, match="2 channels and knots of 1"):
         SoftBins(("a", "b"), ((1.0,),))
     for shares in ((), (0.5, 1.5), (NAN,)):
         with pytest.raises(StreamError, match="The shares are"):

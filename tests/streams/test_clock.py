@@ -1,25 +1,17 @@
-"""Stamps of every kind and resolution come back exactly as they went in, or are refused."""
+"""Clocks: ticks survive float64, and what clocks refuse and show."""
 
-from datetime import UTC, date, datetime, timedelta, timezone
-from zoneinfo import ZoneInfo
+from datetime import timedelta
 
 import numpy as np
-import pandas
-import polars
-import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logcde.errors import StreamError
-from logcde.streams import DatetimeClock, Earliest, FirstStamp, NumericClock, Streams, TimedeltaClock
+from logcde.streams import DatetimeClock, NumericClock, TimedeltaClock
 from logcde.streams.clock import Stamps, Ticks, unit_name, zone_named
 
 UNITS = [timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1), timedelta(minutes=7)]
-
-
-def read(stamps, **options):
-    return Streams.from_arrays([stamps], [np.arange(len(stamps), dtype=float)[:, None]], **options)
 
 
 @given(st.lists(st.integers(0, 10**15), min_size=1), st.sampled_from(UNITS), st.sampled_from(["ms", "us"]))
@@ -49,136 +41,7 @@ def test_units_shorter_than_a_tick():
         Ticks.of(timedelta(0), "s")
 
 
-def test_nanoseconds_too_far_from_the_origin_are_refused():
-    stamps = np.array(["2000-01-01T00:00:00", "2024-01-01T00:00:00.000000001"], "datetime64[ns]")
-    with pytest.raises(StreamError, match=r"Series 0: the stamp 2024-01-01T00:00:00.000000001 .*FirstStamp"):
-        read(stamps)
-    near = np.datetime64("2024-01-01T00:00:00", "ns")
-    streams = read(stamps[1:], origin=near, horizon=1.0)
-    assert streams.to_frame(pandas)["time"].to_numpy() == stamps[1:]
-    assert streams.schema.clock.show(streams.times[0]) == "2024-01-01T00:00:00.000000001"
-
-
-# Polars has no seconds.
-KINDS = [(library, r) for library in ("pandas", "polars", "pyarrow") for r in ("s", "ms", "us", "ns")]
-KINDS.remove(("polars", "s"))
-
-
-@pytest.mark.parametrize(("library", "resolution"), KINDS)
-@pytest.mark.parametrize("zone", [None, "Europe/Paris", "UTC"])
-def test_every_resolution_and_zone_of_every_library(library, resolution, zone):
-    moments = ["2024-03-31T00:30:00", "2024-03-31T03:30:00", "2024-10-27T00:30:00"]
-    times = pandas.Series(pandas.to_datetime(moments)).astype(f"datetime64[{resolution}]")
-    if zone:
-        times = times.dt.tz_localize("UTC").dt.tz_convert(zone)
-    frame = pandas.DataFrame({"series": 1, "time": times, "channel": "a", "value": [1.0, 2.0, 3.0]})
-    if library == "pyarrow":
-        frame = pyarrow.Table.from_pandas(frame)
-    elif library == "polars":
-        frame = polars.from_pandas(frame)
-    streams = Streams.from_frame(frame)
-    clock = streams.schema.clock
-    assert clock == DatetimeClock(timedelta(hours=1), resolution, zone, np.datetime64(moments[0]))
-    assert streams.times.tolist() == [0.0, 3.0, 24 * 210]
-    back = streams.to_frame({"pandas": pandas, "polars": polars, "pyarrow": pyarrow}[library])
-    assert Streams.from_frame(back) == streams
-    if library == "pandas":
-        assert back["time"].tolist() == times.tolist()
-        assert back["time"].dtype == times.dtype
-    else:
-        assert back["time"].equals(frame["time"])
-
-
-def test_durations():
-    streams = read([timedelta(0), timedelta(minutes=90)], unit=timedelta(minutes=1))
-    assert streams.schema.clock == TimedeltaClock(timedelta(minutes=1), "us")
-    assert streams.times.tolist() == [0.0, 90.0]
-    for backend in (pandas, polars, pyarrow):
-        assert Streams.from_frame(streams.to_frame(backend), unit=timedelta(minutes=1)) == streams
-    seconds = read(np.array([0, 30], "timedelta64[m]"))
-    assert seconds.schema.clock == TimedeltaClock(timedelta(hours=1), "s")
-    assert Streams.from_frame(seconds.to_frame(polars), schema=seconds.schema) == seconds
-
-
-def test_dates_and_coarse_arrays():
-    days = [date(2024, 2, 28), date(2024, 3, 1)]
-    expected = read(np.array(days, "datetime64[D]"), unit=timedelta(days=1))
-    assert expected.times.tolist() == [0.0, 2.0]
-    assert read(days, unit=timedelta(days=1)) == expected
-    frame = polars.DataFrame({"time": days, "x1": [0.0, 1.0]})
-    assert Streams.from_wide(frame, series=None, unit=timedelta(days=1)) == expected
-    months = read(np.array(["2024-01", "2024-02"], "datetime64[M]"), unit=timedelta(days=1))
-    assert months.times.tolist() == [0.0, 31.0]
-
-
-def test_python_datetimes_with_zones():
-    paris = ZoneInfo("Europe/Paris")
-    stamps = [datetime(2024, 3, 31, 1, tzinfo=paris), datetime(2024, 3, 31, 4, tzinfo=paris)]
-    streams = read(stamps)
-    assert streams.times.tolist() == [0.0, 2.0]
-    assert streams.schema.clock.zone == "Europe/Paris"
-    fixed = read([datetime(2024, 1, 1, hour, tzinfo=timezone(timedelta(hours=-3))) for hour in (1, 2)])
-    assert fixed.schema.clock.zone == "-03:00"
-    assert fixed.schema.clock.show(1.0) == "2024-01-01T02:00:00-03:00"
-    assert fixed.to_frame(pandas)["time"][0] == datetime(2024, 1, 1, 4, tzinfo=UTC)
-    assert Streams.from_frame(fixed.to_frame(pandas)) == fixed
-    aware = pandas.date_range("2024-01-01", periods=2, freq="h", tz="UTC")
-    assert read(aware).schema.clock.zone == "UTC"
-    with pytest.raises(StreamError, match=r"time zones Europe/Paris, UTC"):
-        read([stamps[0], datetime(2024, 3, 31, 4, tzinfo=UTC)])
-
-
-def test_origins():
-    one, two = np.datetime64("2024-01-01T10"), np.datetime64("2024-01-02T20")
-    stamps = [np.array([one, one + 2]), np.array([two, two + 5])]
-    values = [[[1.0], [2.0]]] * 2
-
-    def build(**options):
-        return Streams.from_arrays(stamps, values, ids=["p", "q"], **options)
-
-    assert build().times.tolist() == build(origin=Earliest()).times.tolist() == [0.0, 2.0, 34.0, 39.0]
-    own = build(origin=FirstStamp())
-    assert own.times.tolist() == [0.0, 2.0, 0.0, 5.0]
-    assert own.origins.tolist() == [datetime(2024, 1, 1, 10), datetime(2024, 1, 2, 20)]
-    assert own[1].schema.clock.show(5.0, own[1].origins[0]) == "2024-01-03T01:00:00"
-    admitted = [datetime(2024, 1, 1, 9), datetime(2024, 1, 2, 12)]
-    given_origins = build(origin=admitted)
-    assert given_origins.times.tolist() == [1.0, 3.0, 8.0, 13.0]
-    assert given_origins == build(origin=dict(zip("pq", admitted, strict=True)))
-    assert build(origin=datetime(2024, 1, 1)).times.tolist() == [10.0, 12.0, 44.0, 49.0]
-    assert build(origin=FirstStamp(), horizon=[datetime(2024, 1, 1, 13), datetime(2024, 1, 3, 8)]).horizon.tolist() == [
-        3,
-        12,
-    ]
-    assert build(origin=FirstStamp(), horizon=timedelta(hours=6)).horizon.tolist() == [6.0, 6.0]
-    assert build(horizon={"p": 40, "q": 50}).horizon.tolist() == [40.0, 50.0]
-    for origin, match in (
-        ([datetime(2024, 1, 1)], "2 series, but 1 origins"),
-        ({"p": datetime(2024, 1, 1)}, "Series 'q' has no origin"),
-        (datetime(2024, 1, 1, tzinfo=UTC), "time zone"),
-        ([3.0, 4.0], "not a datetime"),
-        (datetime(2024, 1, 1, microsecond=5), "finer"),
-    ):
-        with pytest.raises(StreamError, match=match):
-            build(origin=origin)
-    with pytest.raises(StreamError, match="no observed stamp"):
-        Streams.from_arrays([np.array(["NaT"], "datetime64[s]")], [[[np.nan]]])
-
-
-def test_unobserved_rows_do_not_move_the_origin():
-    stamps = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "datetime64[D]")
-    streams = Streams.from_arrays([stamps], [[[np.nan], [1.0], [2.0]]])
-    assert streams.schema.clock.origin == np.datetime64("2024-01-02")
-
-
-def test_options_that_need_datetimes():
-    with pytest.raises(StreamError, match="unit was given, but the stamps are plain numbers"):
-        read([0.0, 1.0], unit=timedelta(days=1))
-    with pytest.raises(StreamError, match="origin was given"):
-        read([0.0, 1.0], origin=datetime(2024, 1, 1))
-
-
-def test_what_clocks_refuse_and_show():
+def test_clocks_refuse_other_stamps_and_show_times():
     moments = Stamps(np.array(["2024-01-01"], "datetime64[s]"))
     with pytest.raises(StreamError, match="plain numbers"):
         NumericClock().times(moments)

@@ -1,4 +1,4 @@
-"""Continuous channels beside time: knots, their union, and what is refused."""
+"""Continuous channels: knots, their union, and what is refused."""
 
 from datetime import timedelta
 
@@ -53,7 +53,7 @@ def test_union_of_knots_changes_no_path(first, second, random):
         assert both.knots.values[own, column].tolist() == values.tolist()
 
 
-def test_datetimes_and_durations():
+def test_knots_at_datetimes_and_durations():
     start = np.datetime64("2024-01-01T00", "s")
     hours = np.array([0, 4]).astype("timedelta64[h]")
     streams = Streams.from_arrays([start + hours, start + hours + 3600], [[[1.0], [2.0]]] * 2, origin=FirstStamp())
@@ -81,7 +81,7 @@ def test_datetimes_and_durations():
         ("u", [0.0, 2.0], [0.0, 1.0], ("['u']",)),
     ],
 )
-def test_refused(names, times, values, parts):
+def test_refused_knots(names, times, values, parts):
     with pytest.raises(StreamError) as caught:
         two_series().with_continuous(names, times, values)
     for part in parts:

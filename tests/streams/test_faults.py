@@ -7,7 +7,7 @@ import pandas
 import polars
 import pytest
 
-from logcde.errors import StreamError
+from logcde.errors import Remedy, StreamError, Where
 from logcde.streams import Schema, Streams, Term
 
 NAN, INF = np.nan, np.inf
@@ -27,10 +27,34 @@ def refused(match_all, build):
     assert message.endswith(".")
 
 
-def test_stamps_that_go_back():
+def test_stamps_that_go_back_are_refused_or_sorted():
     rows = [("p", 2.0, "a", 1.0), ("q", 5.0, "a", 1.0), ("p", 1.0, "b", 1.0), ("q", 4.0, "a", 1.0)]
     refused(("Series 'p'", "channel 'b'", "1.0", "2.0", "(and 1 more like it)", "sort=True"), lambda: long(*rows))
     assert long(*rows, sort=True).times.tolist() == [1.0, 2.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "remedy", "where"),
+    [
+        ([("p", 2.0, "a", 1.0), ("p", 1.0, "b", 1.0)], {}, Remedy.SORT, Where("p", "b", "1.0")),
+        ([("p", 1.0, "a", 1.0), ("p", 1.0, "a", 2.0)], {}, Remedy.DUPLICATES, Where("p", "a", "1.0")),
+        ([("p", 1.0, "a", 1.0), ("q", 1.0, "a", None)], {}, Remedy.EMPTY, Where("q")),
+        ([("p", 0.0, "a", 1.0)], {}, Remedy.HORIZON, Where("p", None, "0.0")),
+        ([("p", 3.0, "a", 1.0)], {"horizon": 2}, Remedy.LATER_HORIZON, Where("p", "a", "3.0")),
+        ([("p", -1.0, "a", 1.0)], {}, Remedy.EARLIER_ORIGIN, Where("p", "a", "-1.0")),
+        ([("p", 2.0, "c", 1.0)], {"channels": ["a"]}, Remedy.UNKNOWN_CHANNEL, Where("p", "c", 2.0)),
+        ([("p", 2.0**60, "a", 1.0)], {"time": "late"}, Remedy.EPOCH, None),
+    ],
+)
+def test_errors_carry_place_and_remedy_as_data(rows, options, remedy, where):
+    frame = polars.DataFrame(rows, schema=["series", "time", "channel", "value"], orient="row", strict=False)
+    frame = frame.with_columns(late=polars.lit(2**60))
+    with pytest.raises(StreamError) as caught:
+        Streams.from_frame(frame, **options)
+    assert caught.value.remedy is remedy
+    assert caught.value.where == where
+    assert str(caught.value) == f"{caught.value.found} {remedy.value}"
+    assert caught.value.phrased({remedy: "Pass --option."}) == f"{caught.value.found} Pass --option."
 
 
 def test_rows_of_different_series_may_be_mixed():
@@ -38,7 +62,7 @@ def test_rows_of_different_series_may_be_mixed():
     assert streams.value.tolist() == [1.0, 3.0, 2.0, 4.0]
 
 
-def test_two_values_at_one_stamp():
+def test_different_values_at_one_stamp_are_refused():
     rows = [("p", 1.0, "a", 1.0), ("p", 1.0, "a", 2.0)]
     parts = ("Series 'p'", "channel 'a'", "at 1.0", "1.0 and 2.0", "KeepLast()", "Average()")
     refused(parts, lambda: long(*rows))
@@ -59,7 +83,7 @@ def test_missing_and_infinite_stamps():
     refused(("Series 7", "channel 'x'", "2.0", "no stamp"), lambda: Streams.from_wide(frame, channels=["x"]))
 
 
-def test_what_is_not_observed_needs_no_stamp():
+def test_unobserved_rows_need_no_stamp():
     streams = long(("p", 1.0, "a", 1.0), ("p", NAN, "a", None), ("p", 0.5, "a", NAN))
     assert streams.times.tolist() == [1.0]
 
@@ -88,7 +112,7 @@ def test_datetimes_are_named_in_their_own_zone():
     )
 
 
-def test_unknown_channels():
+def test_unknown_channels_are_refused():
     rows = [("p", 1.0, "a", 1.0), ("p", 2.0, "typo", 1.0)]
     refused(("Series 'p'", "'typo'", "at 2.0", "'a', 'b'"), lambda: long(*rows, channels=["a", "b"]))
     refused(("'typo'", "'a'"), lambda: long(*rows, schema=Schema(("a",))))
@@ -103,7 +127,7 @@ def test_empty_series():
     refused(("Series 1 has no observation",), lambda: Streams.from_arrays([[1.0], []], [[[1.0]], np.empty((0, 1))]))
 
 
-def test_lengths_that_do_not_match():
+def test_refused_lengths_and_shapes():
     refused(("2 series of stamps", "1 of values"), lambda: Streams.from_arrays([[1.0], [1.0]], [[[1.0]]]))
     refused(("Series 'q'", "3 stamps", "2 rows"), lambda: Streams.from_arrays([[1, 2, 3]], [[[1.0], [2.0]]], ids=["q"]))
     refused(
@@ -133,12 +157,12 @@ def test_values_that_are_not_numbers():
     refused((str(2**60), "too large"), lambda: Streams.from_dense(np.array([[[1], [2**60]]])))
 
 
-def test_numbers_in_other_clothes_are_numbers():
+def test_booleans_none_and_numpy_scalars_are_numbers():
     streams = Streams.from_arrays([[0, 1, 2]], [[[True, 1], [None, np.float32(2)], [np.int8(3), None]]])
     assert streams.value.tolist() == [1.0, 1.0, 2.0, 3.0]
 
 
-def test_stamps_that_are_no_time():
+def test_refused_types_of_stamps():
     refused(("'2024-01-01'", "parsed"), lambda: Streams.from_arrays([["2024-01-01"]], [[[1.0]]]))
     refused(("bool",), lambda: Streams.from_arrays([[True]], [[[1.0]]]))
     refused(
@@ -154,7 +178,7 @@ def test_stamps_that_are_no_time():
     refused(("nanoseconds", "datetime64[ns]"), lambda: Streams.from_arrays([nanoseconds], [[[1.0]]]))
 
 
-def test_horizons_that_are_none():
+def test_refused_horizons():
     row = ("p", 0.0, "a", 1.0)
     refused(("Series 'p'", "at the start", "horizon="), lambda: long(row))
     refused(("Series 'p'", "0.0", "positive"), lambda: long(row, horizon=0))
@@ -168,7 +192,7 @@ def test_horizons_that_are_none():
     refused(("no kind of time",), lambda: long(row, horizon="48h"))
 
 
-def test_labels_that_are_missing_or_strange():
+def test_refused_ids_and_missing_labels():
     rows = [("p", 1.0, "a", 1.0), (None, 2.0, "a", 2.0)]
     refused(("Row 1", "'series'", "time = 2.0", "value = 2.0"), lambda: long(*rows))
     refused(("Row 0", "'channel'", "series = p"), lambda: long(("p", 1.0, None, 1.0)))
@@ -182,14 +206,14 @@ def test_labels_that_are_missing_or_strange():
     refused(("float64", "2.5"), lambda: Streams.from_arrays([[1.0]], [[[1.0]]], ids=np.array([2.5])))
 
 
-def test_frames_that_are_none():
+def test_refused_frames_and_events():
     refused(("'vital'", "'series', 'time'"), lambda: long(("p", 1.0, "a", 1.0), channel="vital"))
     refused(("no data frame", "from_arrays"), lambda: Streams.from_frame([1, 2, 3]))
     refused(("is not an event", "{channel: value}"), lambda: Streams.from_events([("p", 1.0, 2.0)]))
     refused(("no channel",), lambda: Streams.from_events([]))
 
 
-def test_channel_names():
+def test_refused_channel_names():
     for names, part in (
         (("a", "a"), "Two channels"),
         (("time", "b"), "'time'"),
@@ -202,7 +226,7 @@ def test_channel_names():
     refused(("3",), lambda: Streams.from_events([("p", 1.0, {3: 1.0})]))
 
 
-def test_terms():
+def test_refused_terms():
     area = Term("area", ("a", "b"))
     options = {"channels": ("a", "b"), "ids": ["p"]}
     values = [[[1.0, 2.0], [NAN, NAN]]]
@@ -249,7 +273,7 @@ def test_options_that_contradict_a_schema():
     )
 
 
-def test_constructing_by_hand_is_checked_for_shape():
+def test_constructor_checks_shapes_and_types():
     good = Streams.from_arrays([[0.0, 1.0]], [[[1.0], [2.0]]])
     fields = {
         name: getattr(good, name)

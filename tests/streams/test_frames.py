@@ -1,7 +1,4 @@
-"""Data frames of every kind, files, and the order of series and channels."""
-
-from datetime import datetime
-from pathlib import Path
+"""Data frames of every library, and the order of series and channels."""
 
 import numpy as np
 import pandas
@@ -48,7 +45,7 @@ COLUMNS = {"series": "patient", "time": "hours", "channel": "vital", "value": "x
         "arrow-chunks",
     ],
 )
-def test_every_kind_of_frame(frame):
+def test_from_frame_of_every_library(frame):
     streams = Streams.from_frame(frame, **COLUMNS)
     assert streams.schema == Schema(("pulse", "temp"))
     assert streams.ids.tolist() == ["q", "p"]
@@ -91,7 +88,7 @@ def test_one_series_without_ids():
 
 
 @pytest.mark.parametrize("make", [pandas.DataFrame, polars.DataFrame, pyarrow.table])
-def test_wide(make):
+def test_from_wide_of_every_library(make):
     table = {"id": [1, 1, 2], "t": [0, 1, 0], "a": [1.0, None, 3.0], "b": [None, None, 4.0], "on": [True, None, False]}
     streams = Streams.from_wide(make(table), series="id", time="t", horizon=2)
     assert streams.schema.channels == ("a", "b", "on")
@@ -123,30 +120,6 @@ def test_frames_that_change_later_leave_streams_alone():
             made.value[0] = 5.0
 
 
-@pytest.mark.parametrize("backend", [polars, pandas, pyarrow])
-def test_files(tmp_path, backend):
-    streams = Streams.from_frame(polars.DataFrame(ROWS), **COLUMNS)
-    long = streams.to_frame(polars)
-    long.write_csv(tmp_path / "long.csv")
-    long.write_parquet(tmp_path / "long.parquet")
-    assert Streams.from_csv(tmp_path / "long.csv", backend=backend) == streams
-    assert Streams.from_parquet(str(tmp_path / "long.parquet"), backend=backend) == streams
-
-
-@pytest.mark.parametrize("backend", [polars, pandas, pyarrow])
-def test_csv_with_datetimes(tmp_path, backend):
-    path = Path(tmp_path, "long.csv")
-    path.write_text(
-        "series,time,channel,value\n1,2024-01-01T00:00:00,a,1.5\n1,2024-01-01T06:30:00,a,\n1,2024-01-01T12:00:00,b,2\n"
-    )
-    streams = Streams.from_csv(path, backend=backend)
-    assert streams.times.tolist() == [0.0, 12.0]
-    assert streams.schema.clock.show(12.0) == "2024-01-01T12:00:00"
-    path.write_text("series,time,channel,value\n1,noon,a,1.5\n")
-    with pytest.raises(StreamError, match=r"'time' of .*long.csv.* ISO 8601"):
-        Streams.from_csv(path, backend=backend)
-
-
 def test_terms_in_columns():
     frame = polars.DataFrame(
         {
@@ -167,16 +140,7 @@ def test_terms_in_columns():
     assert Streams.from_frame(bare, terms={"area": ("a", "b")}, sort=True) == streams
 
 
-def test_copies_of_a_series_do_not_go_out():
+def test_to_frame_refuses_repeated_series():
     streams = Streams.from_arrays([[0.0, 1.0]] * 2, [[[1.0], [2.0]]] * 2, ids=["p", "q"])
     with pytest.raises(StreamError, match="Series 'q' is here 2 times"):
         streams[[0, 1, 1]].to_frame()
-
-
-def test_events():
-    events = [("p", datetime(2024, 1, 1), {"a": 1, "b": 2}), ("p", datetime(2024, 1, 1, 3), {"b": None})]
-    streams = Streams.from_events([*events, ("p", datetime(2024, 1, 1, 6), {"b": 3})])
-    assert streams.times.tolist() == [0.0, 6.0]
-    assert streams.value.tolist() == [1.0, 2.0, 3.0]
-    split = [(7, 1.0, {"a": 1.0}), (7, 1.0, {"b": 2.0}), (7, 1.0, {"a": 1.0})]
-    assert Streams.from_events(split).obs_offsets.tolist() == [0, 2]

@@ -110,7 +110,7 @@ def test_long_rows_in_any_order_agree_with_a_slow_reader(table, last):
 
 @given(inputs(), st.sampled_from([polars, pandas, pyarrow]))
 @settings(max_examples=40, deadline=None)
-def test_round_trip_through_every_kind_of_frame(drawn, backend):
+def test_round_trip_through_frames_of_every_library(drawn, backend):
     streams = made(drawn)
     check_invariants(streams)
     again = Streams.from_frame(streams.to_frame(backend), schema=streams.schema, horizon=streams.horizon)
@@ -136,7 +136,7 @@ def test_round_trip_needs_no_schema_where_the_frame_has_it(drawn):
 
 @given(inputs())
 @settings(max_examples=30, deadline=None)
-def test_wide_long_and_event_input_agree(drawn):
+def test_from_wide_from_frame_and_from_events_agree(drawn):
     streams = made(drawn)
     plain = Streams.from_frame(streams.to_frame().drop("area"), channels=CHANNELS, horizon=4.0)
     wide = plain.to_frame(polars).with_columns(polars.col("channel").cast(str))
@@ -150,7 +150,7 @@ def test_wide_long_and_event_input_agree(drawn):
 
 @given(inputs(), st.data())
 @settings(max_examples=30, deadline=None)
-def test_slicing(drawn, data):
+def test_selection_and_concatenation(drawn, data):
     streams = made(drawn)
     n = len(streams)
     streams = streams.with_continuous(("dose",), [0.0, 1.0, 4.0], [1.0, 0.0, 2.0])
@@ -170,7 +170,7 @@ def test_slicing(drawn, data):
 
 @given(inputs())
 @settings(max_examples=20, deadline=None)
-def test_each_series_from_its_own_origin(drawn):
+def test_round_trip_with_an_origin_for_each_series(drawn):
     streams = made(drawn, hours_as_datetimes)
     frame = streams.to_frame(polars)
     options = {"terms": {"area": ("a", "c")}, "horizon": 4.0}
@@ -186,7 +186,7 @@ def test_each_series_from_its_own_origin(drawn):
     assert Streams.concatenate([own[:1], own[1:]]) == own
 
 
-def test_equality_is_about_content():
+def test_equality_compares_content():
     one = Streams.from_arrays([[0.0, 1.0]], [[[1.0], [2.0]]])
     assert one == Streams.from_arrays([[0, 1]], [[[1], [2]]])
     assert one != Streams.from_arrays([[0.0, 1.0]], [[[1.0], [2.5]]])
@@ -199,7 +199,7 @@ def test_equality_is_about_content():
         hash(one)
 
 
-def test_more_data_with_the_schema_of_earlier_data():
+def test_schema_of_earlier_data():
     first = Streams.from_events([("p", 0.0, {"a": 1, "b": 2}), ("p", 2.0, {"c": 1})])
     second = Streams.from_events([("q", 1.0, {"b": 2})], schema=first.schema, horizon=2.0)
     assert second.schema == first.schema == Schema(CHANNELS)

@@ -33,7 +33,7 @@ def refused(match, partition, streams):
         partition.cuts(streams)
 
 
-def test_uniform():
+def test_uniform_points():
     streams = streams_at([0.0, 3.0], [1.0], horizon=[3.0, 24.0])
     assert points(Partition.uniform(3), streams) == [[0, 1, 2, 3], [0, 8, 16, 24]]
     assert points(Partition.uniform(24), streams)[1] == list(range(25))
@@ -49,7 +49,7 @@ def test_uniform_covers_any_horizon(horizon, intervals):
     assert (found[0], found[-1]) == (0.0, horizon)
 
 
-def test_every():
+def test_every_points():
     streams = streams_at([0.0], [0.0], [0.0], horizon=[1.0, 0.3, 0.05])
     assert points(Partition.every(0.1), streams) == [[k / 10 for k in range(11)], [0.0, 0.1, 0.2, 0.3], [0.0, 0.05]]
     assert points(Partition.every(0.4), streams)[0] == [0.0, 0.4, 0.8, 1.0]
@@ -77,7 +77,7 @@ def test_every_duration_falls_exactly_on_stamps():
     assert points(Partition.every(np.timedelta64(20, "m")), streams)[0] == expected
 
 
-def test_every_events():
+def test_every_events_points():
     streams = streams_at([0.0, 1.0, 2.0, 3.0, 4.0], [0.5], [0.0, 4.0], horizon=4.0)
     assert points(Partition.every_events(2), streams) == [[0.0, 2.0, 4.0], [0.0, 4.0], [0.0, 4.0]]
     assert points(Partition.every_events(1), streams) == [[0, 1, 2, 3, 4], [0, 4], [0, 4]]
@@ -86,7 +86,7 @@ def test_every_events():
         Partition.every_events(0)
 
 
-def test_at():
+def test_at_points():
     streams = streams_at([0.0], [0.0], horizon=[2.0, 2.0])
     assert points(Partition.at([0, 1, 2]), streams) == [[0.0, 1.0, 2.0]] * 2
     assert points(Partition.at(np.array([[0.0, 2.0]] * 2)), streams) == [[0.0, 2.0]] * 2
@@ -94,7 +94,7 @@ def test_at():
     assert points(Partition.at([0.5, 1.5], partial=True), streams) == [[0.5, 1.5]] * 2
 
 
-def test_at_refuses():
+def test_at_refuses_points():
     streams = streams_at([0.0], [0.0], horizon=[2.0, 3.0])
     refused(
         r"Series 's1': the last query point is 2\.0 and not the horizon, 3\.0.*partial=True",
@@ -199,11 +199,11 @@ def test_calendar_of_series_with_own_origins_and_horizons():
         (Partition.calendar(Calendar.MONTH), "Partition.calendar(Calendar.MONTH)"),
     ],
 )
-def test_representation(partition, text):
+def test_repr_of_partitions(partition, text):
     assert repr(partition) == text
 
 
-def test_no_series_no_cuts():
+def test_no_series_have_no_points():
     streams = streams_at([0.0, 1.0])[:0]
     for partition in (Partition.uniform(3), Partition.at([0.0, 1.0]), Partition.every(0.5), Partition.every_events(2)):
         assert partition.cuts(streams).points.size == 0

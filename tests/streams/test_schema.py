@@ -6,7 +6,7 @@ from logcde.errors import StreamError
 from logcde.streams import Schema, Term
 
 
-def test_terms():
+def test_terms_have_letters_and_degree():
     term = Term("t", (("a", "b"), ("a", ("a", "b"))))
     assert term.letters == ("a", "b", "a", "a", "b")
     assert term.degree == 5
@@ -29,12 +29,12 @@ def test_terms():
         (("a", "b"), {"terms": (Term("a", ("a", "b")),)}, "'a' is the name of another column"),
     ],
 )
-def test_refused(channels, options, match):
+def test_refused_schemas(channels, options, match):
     with pytest.raises(StreamError, match=match):
         Schema(channels, **options)
 
 
-def test_schemas_are_values():
+def test_schemas_compare_by_value():
     assert Schema(("a", "b")) == Schema(("a", "b"))
     assert hash(Schema(("a",))) == hash(Schema(("a",)))
     assert Schema(("a", "b")) != Schema(("b", "a"))

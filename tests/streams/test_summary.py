@@ -17,7 +17,7 @@ def example():
     return Streams.from_arrays([[0.0, 1.0, 4.0], [0.0, 2.5]], values, ("pulse", "temp", "never"))
 
 
-def test_numbers():
+def test_counts_shares_and_gaps():
     summary = example().describe()
     assert (summary.series, summary.events, summary.observations) == (2, 5, 6)
     assert summary.simultaneous == pytest.approx(2 / 6)
@@ -35,7 +35,7 @@ def test_numbers():
     assert summary.together.tolist() == [0, 4, 1]
 
 
-def test_table():
+def test_printed_table():
     lines = str(example().describe()).splitlines()
     assert lines[0] == "2 series, 5 events, 33.3% of observations simultaneous"
     rows = [line.split() for line in lines]
@@ -46,36 +46,36 @@ def test_table():
         assert len({len(line) for line in table if "pulse" in line or "temp" in line}) == 1
 
 
-def test_many_channels_are_not_all_printed():
+def test_printed_table_is_limited_to_forty_channels():
     lines = str(Streams.from_dense(np.zeros((1, 2, 50))).describe()).splitlines()
     assert lines.index("and 10 channels more") == len(lines) - 1
     assert sum(line.startswith(" x") for line in lines) == 2 * 40
 
 
-def test_unit_is_named():
+def test_summary_names_the_unit():
     streams = Streams.from_arrays([[timedelta(0), timedelta(hours=3)]], [[[1.0], [2.0]]], unit=timedelta(minutes=1))
     assert "gaps in minutes" in str(streams.describe())
     assert "180 minutes" in repr(streams)
 
 
-def test_nothing_to_summarise():
+def test_summary_of_no_observations():
     nothing = Streams.from_dense(np.full((1, 2, 1), np.nan), empty=Keep(), horizon=1).describe()
     assert (nothing.events, nothing.observations, nothing.simultaneous) == (0, 0, 0.0)
     assert np.isnan(nothing.longest_gap)
     assert "0 events" in str(example()[:0].describe())
 
 
-def test_representation():
+def test_repr_of_streams():
     streams = example().with_continuous(("dose",), [0.0, 4.0], [0.0, 1.0])
     assert repr(streams).splitlines() == [
         "Streams: 2 series, 5 events, 6 observations",
-        "  channels  pulse, temp, never",
-        "  horizon   4",
-        "  beside    dose",
+        "  channels    pulse, temp, never",
+        "  horizon     4",
+        "  continuous  dose",
     ]
     wide = Streams.from_dense(np.zeros((2, 3, 9)), horizon=[2.0, 5.0])
     assert "x6, ... (9)" in repr(wide)
     assert "2 to 5" in repr(wide)
     area = Term("area", ("x1", "x2"))
-    assert "terms     area" in repr(Streams.from_arrays([[1.0]], [[[1.0, 2.0]]], terms={area: [[0.5]]}))
+    assert "terms       area" in repr(Streams.from_arrays([[1.0]], [[[1.0, 2.0]]], terms={area: [[0.5]]}))
     assert "0 series" in repr(streams[:0])

@@ -15,7 +15,7 @@ from logcde.cli.table import Table, in_options
 
 if TYPE_CHECKING:
     from logcde.paths import Unseen
-    from logcde.streams import Streams, Summary
+    from logcde.streams import Streams, StreamsSummary
     from logcde.streams.file_scan import Scan
 
 DRAWN = 12
@@ -65,7 +65,7 @@ class Describe:
         return 0
 
 
-def _as_text(scan: "Scan", streams: "Streams", summary: "Summary", lost: "Unseen") -> str:
+def _as_text(scan: "Scan", streams: "Streams", summary: "StreamsSummary", lost: "Unseen") -> str:
     kind = "long" if scan.layout.channel else "wide"
     show = streams.schema.clock.show
     span = (
@@ -84,7 +84,7 @@ def _as_text(scan: "Scan", streams: "Streams", summary: "Summary", lost: "Unseen
     return "\n\n".join(part for part in parts if part)
 
 
-def _together(summary: "Summary") -> str:
+def _together(summary: "StreamsSummary") -> str:
     """How many events observe one channel, two, ..."""
     seen = [(number, count) for number, count in enumerate(summary.together.tolist()) if count]
     told = [
@@ -95,7 +95,7 @@ def _together(summary: "Summary") -> str:
     return f"Of {summary.events:,} events, {', '.join(told)}."
 
 
-def _notes(scan: "Scan", streams: "Streams", summary: "Summary") -> list[str]:
+def _notes(scan: "Scan", streams: "Streams", summary: "StreamsSummary") -> list[str]:
     """What a person should know of these rows before going on."""
     from logcde.streams import NumericClock
     from logcde.streams.schema import listed
@@ -126,7 +126,7 @@ def _notes(scan: "Scan", streams: "Streams", summary: "Summary") -> list[str]:
     return lines
 
 
-def _merged(scan: "Scan", summary: "Summary") -> int:
+def _merged(scan: "Scan", summary: "StreamsSummary") -> int:
     """How many values were told again, or told otherwise, at the same stamp."""
     rows = scan.sizes.sum() * len(scan.layout.values)
     return int(rows) - sum(scan.missing.values()) - summary.observations
@@ -170,7 +170,7 @@ def _draw(streams: "Streams", file: Path) -> None:
         raise TableError(f"The figure {file} cannot be written: {error}. Give another name with --plot.") from error
 
 
-def _as_json(scan: "Scan", streams: "Streams", summary: "Summary", lost: "Unseen") -> str:
+def _as_json(scan: "Scan", streams: "Streams", summary: "StreamsSummary", lost: "Unseen") -> str:
     content = {
         "file": str(scan.file.path),
         "rows": scan.rows,

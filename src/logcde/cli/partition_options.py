@@ -143,8 +143,7 @@ def _queries(file: Path, table: Table, text: bool) -> Any:
     from logcde.streams.files import Restart, Texts, open_table
     from logcde.streams.frames import arrow, read_column
     from logcde.streams.labels import encode_column
-    from logcde.streams.ragged import offsets_of
-    from logcde.streams.rows import stable_order
+    from logcde.streams.ragged import offsets_of, stable_order
     from logcde.streams.schema import missing
 
     opened = open_table(file)

@@ -15,8 +15,7 @@ from logcde.errors import LogcdeError, TableError
 
 if TYPE_CHECKING:
     from logcde.streams import Schema
-    from logcde.streams.file_scan import Report, Scan
-    from logcde.streams.files import Layout
+    from logcde.streams.file_scan import Layout, Report, Scan
 
 UNITS = {
     "us": timedelta(microseconds=1),
@@ -30,7 +29,7 @@ UNITS = {
 OPTIONS = {
     "pass sort=True": "pass --sort",
     "duplicates=KeepLast() or duplicates=Average()": "--duplicates last or --duplicates mean",
-    "or pass empty=Drop() to do so here, or empty=Keep() if nothing seen is something to learn from": "or pass "
+    "or pass empty=Drop() to leave out all such series, or empty=Keep() to keep them": "or pass "
     "--drop-empty to do so here",
     "Pass horizon=": "Pass --horizon",
     "Pass origin=": "Pass --origin",
@@ -99,9 +98,9 @@ class Table:
         with their `schema`, and count from their `origin`.
         """
         from logcde.streams import NumericClock
-        from logcde.streams.arrays import Reading
         from logcde.streams.file_scan import quiet, scan
         from logcde.streams.files import open_table
+        from logcde.streams.ingest import ReadOptions
         from logcde.streams.rows import Average, Drop, Forbid, KeepLast
 
         file = open_table(self.file)
@@ -112,7 +111,7 @@ class Table:
         duplicates = rules[self.duplicates]
         begin = self._origin() if schema is None else (origin or _free_origin(schema))
         unit = unit if schema is None else None
-        reading = Reading.of(horizon, schema, unit, begin, self.sort, duplicates, empty)
+        reading = ReadOptions.of(horizon, schema, unit, begin, self.sort, duplicates, empty)
         layout = self.layout(file.types, apart)
         found = scan(file, layout, reading, epoch=self.epoch, report=report or quiet)
         if isinstance(found.schema.clock, NumericClock) and not isinstance(horizon, float | None):
@@ -121,7 +120,7 @@ class Table:
 
     def layout(self, types: Mapping[str, Any], apart: tuple[str, ...] = ()) -> "Layout":
         """What the columns mean; refused if they are not there or do not hold numbers."""
-        from logcde.streams.files import Layout
+        from logcde.streams.file_scan import Layout
 
         series = None if self.single else self.series
         named = self.channel is not None or self.value is not None

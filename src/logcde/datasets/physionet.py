@@ -12,8 +12,8 @@ from logcde.datasets.loading import WHERE, folder
 from logcde.errors import DatasetError
 from logcde.streams import Average, Keep, Schema, Streams
 from logcde.streams.faults import Places
-from logcde.streams.ingest import Rules, assemble
-from logcde.streams.rows import Rows
+from logcde.streams.ingest import RawRows, Rules, assemble
+from logcde.streams.rows import LongRows
 
 SETS = ("a", "b", "c")
 HOURS = 48.0
@@ -121,9 +121,9 @@ def _streams(variables: tuple[str, ...], parts: list[_Set], ids: np.ndarray) -> 
     value = np.concatenate([one.value for one in parts]).astype(np.float64)
     hours = np.concatenate([one.hours for one in parts]).astype(np.float64)
     unknown = np.array([name == "Weight" for name in variables])[channel] & (value < 0)
-    rows = Rows(series, hours, channel, value, np.zeros((len(value), 0))).pick(~unknown)
+    rows = LongRows(series, hours, channel, value, np.zeros((len(value), 0))).take(~unknown)
     places, rules = Places(ids, Schema(variables)), Rules(duplicates=Average(), empty=Keep())
-    return Streams(*assemble(rows, places, np.full(len(ids), HOURS), rules))
+    return assemble(Streams, RawRows(rows, places, np.full(len(ids), HOURS), rules))
 
 
 def _from_npz(file: Path) -> tuple[tuple[str, ...], dict[str, _Set]]:

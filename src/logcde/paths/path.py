@@ -15,7 +15,7 @@ from logcde.embedding.coordinates import Coordinates
 from logcde.errors import EmbeddingError
 from logcde.streams import Schema
 from logcde.streams.faults import name
-from logcde.streams.knots import frozen
+from logcde.streams.ragged import frozen
 from logcde.streams.schema import listed
 
 

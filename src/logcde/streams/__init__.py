@@ -4,7 +4,7 @@ from logcde.streams.clock import Clock as Clock
 from logcde.streams.clock import DatetimeClock as DatetimeClock
 from logcde.streams.clock import NumericClock as NumericClock
 from logcde.streams.clock import TimedeltaClock as TimedeltaClock
-from logcde.streams.knots import Knots as Knots
+from logcde.streams.continuous import Knots as Knots
 from logcde.streams.partition import Calendar as Calendar
 from logcde.streams.partition import Cuts as Cuts
 from logcde.streams.partition import Partition as Partition
@@ -15,6 +15,7 @@ from logcde.streams.rows import FirstStamp as FirstStamp
 from logcde.streams.rows import Forbid as Forbid
 from logcde.streams.rows import Keep as Keep
 from logcde.streams.rows import KeepLast as KeepLast
+from logcde.streams.scaling import AbstractScaler as AbstractScaler
 from logcde.streams.scaling import ChannelScale as ChannelScale
 from logcde.streams.scaling import ChannelScaler as ChannelScaler
 from logcde.streams.scaling import MinMaxScaler as MinMaxScaler
@@ -24,7 +25,8 @@ from logcde.streams.schema import Schema as Schema
 from logcde.streams.schema import Term as Term
 from logcde.streams.soft_bins import SoftBins as SoftBins
 from logcde.streams.streams import Streams as Streams
-from logcde.streams.summary import Summary as Summary
+from logcde.streams.summary import StreamsSummary as StreamsSummary
+from logcde.streams.transforms import AbstractDropping as AbstractDropping
 from logcde.streams.transforms import PerChannel as PerChannel
 from logcde.streams.transforms import PerEvent as PerEvent
 from logcde.streams.transforms import drop_observations as drop_observations

@@ -1,13 +1,9 @@
-"""Exact conversion between whole ticks and float64 numbers of a unit.
+"""Clocks: the exact conversion between the user's stamps and the float64 times inside a `Streams`.
 
-A stamp is an integer count of ticks. Its number is a function of the duration alone, not of the tick it was counted
-in, so going back may try coarse ticks first: a stamp on the second survives in float64 even where its nanoseconds,
-counted over years, would not.
-
-Clocks: how the float64 times inside a `Streams` relate to the stamps that the user has.
-
-Inside, every time is a number in [0, T]. A clock converts in whole ticks, so that what goes in comes out unchanged, to
-the last nanosecond; where float64 cannot promise that, ingest refuses. Clocks know nothing about series or channels.
+Inside, every time is a number in [0, T]. A clock converts in whole ticks, so that stamps come back unchanged, to the
+last nanosecond; where float64 cannot promise that, ingest refuses. A time is a function of the duration alone, not of
+the tick it was counted in, so converting back may try coarse ticks first: a stamp on the second survives in float64
+even where its nanoseconds, counted over years, would not. Clocks know nothing about series or channels.
 """
 
 import abc
@@ -45,7 +41,7 @@ class Ticks:
         """Ticks of a resolution ("s", "ms", "us" or "ns") counted in a unit."""
         nanoseconds = (unit // timedelta(microseconds=1)) * 1_000
         if nanoseconds <= 0:
-            raise StreamError(f"The unit of time must be a positive duration, but it is {unit!r}.")
+            raise StreamError(f"The unit of time is {unit!r}.", "It must be a positive duration.")
         common = math.gcd(nanoseconds, NANOSECONDS[resolution])
         return cls(NANOSECONDS[resolution] // common, nanoseconds // common, resolution)
 
@@ -55,7 +51,7 @@ class Ticks:
             limit = np.iinfo(np.int64).max // self.numerator
             if ticks.size and max(-int(ticks.min()), int(ticks.max())) > limit:
                 raise StreamError(
-                    "The unit of time is too small for stamps so far from the origin. Pass a larger unit."
+                    "The unit of time is too small for stamps so far from the origin.", "Pass a larger unit."
                 )
             ticks = ticks * self.numerator
         if self.denominator == 1:
@@ -99,7 +95,7 @@ HOUR = timedelta(hours=1)
 
 
 class Stamps(NamedTuple):
-    """float64, `datetime64` or `timedelta64` stamps; datetimes with a zone are kept in UTC beside its name."""
+    """float64, `datetime64` or `timedelta64` stamps. Datetimes with a time zone are in UTC; `zone` names the zone."""
 
     array: np.ndarray
     zone: str | None = None
@@ -111,9 +107,9 @@ class Stamps(NamedTuple):
 
 
 class AbstractClock(abc.ABC):
-    """How times and stamps relate. One of `NumericClock`, `TimedeltaClock`, `DatetimeClock`.
+    """Converts between stamps and times. One of `NumericClock`, `TimedeltaClock`, `DatetimeClock`.
 
-    `origins` is needed only where each series has its own: one `datetime64` for each stamp.
+    `origins`, one `datetime64` for each stamp, is needed only where each series has its own origin.
     """
 
     @abc.abstractmethod
@@ -122,16 +118,16 @@ class AbstractClock(abc.ABC):
 
     @abc.abstractmethod
     def stamps(self, times: Float64[np.ndarray, "..."], origins: np.ndarray | None = None) -> np.ndarray:
-        """Times as the stamps they came from."""
+        """Times as stamps, the inverse of `times`."""
 
     @abc.abstractmethod
     def show(self, time: float, origin: np.datetime64 | None = None) -> str:
-        """One time as text for a person, in the user's own terms."""
+        """One time as text, as the user would write its stamp."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NumericClock(AbstractClock):
-    """Stamps are numbers already, in whatever unit the user thinks in.
+    """Stamps are plain numbers, in the user's own unit.
 
     >>> NumericClock().show(2.5)
     '2.5'
@@ -141,8 +137,8 @@ class NumericClock(AbstractClock):
         """The same numbers."""
         if stamps.array.dtype.kind != "f":
             raise StreamError(
-                f"The stamps are {stamps.array.dtype}, but these streams count time in plain numbers. "
-                "Convert the stamps to the same numbers."
+                f"The stamps are {stamps.array.dtype}, but these streams count time in plain numbers.",
+                "Convert the stamps to the same numbers.",
             )
         return stamps.array
 
@@ -173,8 +169,8 @@ class TimedeltaClock(AbstractClock):
         """Durations in `unit`."""
         if stamps.array.dtype.kind == "M":
             raise StreamError(
-                "The stamps are datetimes, but these streams count durations since the start of each series. "
-                "Subtract the start from the stamps."
+                "The stamps are datetimes, but these streams count durations since the start of each series.",
+                "Subtract the start from the stamps.",
             )
         return stamps.array if stamps.array.dtype.kind == "f" else _counted(stamps.array, self.unit)
 
@@ -190,7 +186,7 @@ class TimedeltaClock(AbstractClock):
 
     @property
     def ticks(self) -> Ticks:
-        """The exact conversion of this clock."""
+        """The conversion between ticks and times of this clock."""
         return Ticks.of(self.unit, self.resolution)
 
 
@@ -220,8 +216,8 @@ class DatetimeClock(AbstractClock):
             if (stamps.zone is None) != (self.zone is None):
                 has, lacks = ("have", "lack") if self.zone is None else ("lack", "have")
                 raise StreamError(
-                    f"The stamps {has} a time zone, but those of the streams {lacks} one. "
-                    "Attach a zone, or remove it, so that both agree."
+                    f"The stamps {has} a time zone, but those of the streams {lacks} one.",
+                    "Attach a zone, or remove it, so that both agree.",
                 )
             return _counted(stamps.array - self._origin(origins), self.unit)
         return stamps.array if kind == "f" else _counted(stamps.array, self.unit)
@@ -246,7 +242,7 @@ class DatetimeClock(AbstractClock):
 
     @property
     def ticks(self) -> Ticks:
-        """The exact conversion of this clock."""
+        """The conversion between ticks and times of this clock."""
         return Ticks.of(self.unit, self.resolution)
 
     def _origin(self, origins: np.ndarray | None) -> np.ndarray:
@@ -254,8 +250,8 @@ class DatetimeClock(AbstractClock):
             return np.asarray(self.origin)
         if origins is None:
             raise StreamError(
-                "Each series has its own origin here, so a datetime means nothing without its series. "
-                "Give datetimes for each series, or durations since the origin."
+                "Each series has its own origin here, so a datetime means nothing without its series.",
+                "Give datetimes for each series, or durations since the origin.",
             )
         return origins
 
@@ -265,7 +261,7 @@ Clock: TypeAlias = NumericClock | TimedeltaClock | DatetimeClock
 
 
 def unit_name(clock: Clock) -> str:
-    """What a clock counts in; nothing for plain numbers.
+    """The unit that a clock counts in; empty for plain numbers.
 
     >>> unit_name(TimedeltaClock(timedelta(minutes=1))), unit_name(TimedeltaClock(timedelta(minutes=15)))
     ('minutes', 'units of 0:15:00')

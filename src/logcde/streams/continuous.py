@@ -1,43 +1,110 @@
-"""Paths given by the user become knots: one path for all series or one for each, from 0 to the horizon.
+"""Continuous channels other than time: piecewise-linear paths, given by their knots from 0 to the horizon.
 
-The part of a path after a series' horizon is not looked at; since paths are linear between knots, cutting one there is
-exact. Anything missing before that is refused, for nothing is extrapolated.
+The path C of "From observations to log-signatures" (`sec:procedure`), without its time coordinate, which is never
+stored. Paths are linear between knots, so evaluating, refining or cutting them anywhere is exact. A path must be known
+up to the horizon of its series, for nothing is extrapolated; its part after the horizon is not used.
 """
 
+import dataclasses
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
+from jaxtyping import Float64, Int64
 
 from logcde.errors import StreamError
-from logcde.streams.columns import AbstractStreams
 from logcde.streams.faults import Places
-from logcde.streams.knots import Knots
 from logcde.streams.labels import as_numbers
-from logcde.streams.ragged import offsets_of
+from logcde.streams.ragged import frozen, join_offsets, offsets_of, take
 from logcde.streams.schema import listed
 from logcde.streams.stamps import read_stamps
 
-Lists = Sequence | np.ndarray
+Lists: TypeAlias = Sequence | np.ndarray
+"""One path, or one entry for each series."""
 
 
-def read_knots(streams: AbstractStreams, names: Sequence[str], times: Lists, values: Lists) -> Knots:
-    """Knots of every series from stamps (knots,) and values (knots, channels), or lists of these."""
-    places = Places(streams.ids, streams.schema, streams.origins)
-    shared = not _is_list(times)
-    if not shared and (len(times) != len(streams) or len(values) != len(streams)):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Knots:
+    """Knots of every series, end to end. `values` has one column for each continuous channel."""
+
+    offsets: Int64[np.ndarray, "_"]
+    times: Float64[np.ndarray, "knot"]
+    values: Float64[np.ndarray, "knot continuous"]
+
+    def __post_init__(self) -> None:
+        for name in ("offsets", "times", "values"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def rows(self, index: Int64[np.ndarray, "_"]) -> "Knots":
+        """The knots of the chosen series."""
+        offsets, positions = take(self.offsets, index)
+        return Knots(offsets, self.times[positions], self.values[positions])
+
+    def of(self, series: int) -> tuple[np.ndarray, np.ndarray]:
+        """Times and values of one series."""
+        part = slice(self.offsets[series], self.offsets[series + 1])
+        return self.times[part], self.values[part]
+
+    def merge(self, other: "Knots") -> "Knots":
+        """The channels of both, these first, on the union of their knots in each series."""
+        times: list[np.ndarray] = []
+        values: list[np.ndarray] = []
+        for series in range(len(self.offsets) - 1):
+            (t, v), (s, w) = self.of(series), other.of(series)
+            union = np.union1d(t, s)
+            columns = [np.interp(union, t, column) for column in v.T] + [np.interp(union, s, column) for column in w.T]
+            times.append(union)
+            values.append(np.stack(columns, axis=1))
+        lengths = np.array([len(t) for t in times], np.int64)
+        return Knots(offsets_of(lengths), np.concatenate(times), np.concatenate(values))
+
+    @staticmethod
+    def concatenate(parts: Sequence["Knots"]) -> "Knots":
+        """The series of all parts, one after another."""
+        return Knots(
+            join_offsets([knots.offsets for knots in parts]),
+            np.concatenate([knots.times for knots in parts]),
+            np.concatenate([knots.values for knots in parts]),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Knots)
+            and np.array_equal(self.offsets, other.offsets)
+            and np.array_equal(self.times, other.times)
+            and np.array_equal(self.values, other.values)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def read_knots(
+    places: Places, horizon: Float64[np.ndarray, "series"], names: Sequence[str], times: Lists, values: Lists
+) -> Knots:
+    """Knots of every series, cut at its horizon, from the user's stamps and values.
+
+    Args:
+        places: Ids, schema and origins of the series.
+        horizon: The horizon of each series, as time.
+        names: The continuous channels.
+        times: Stamps (knots,) of one path for all series, or a list with those of each series.
+        values: Values (knots, channels), or a list of these.
+    """
+    shared, count = not _is_list(times), len(places.ids)
+    if not shared and (len(times) != count or len(values) != count):
         raise StreamError(
-            f"There are {len(streams)} series, but {len(times)} lists of knots and {len(values)} of their values. "
-            "Give one path for each series, or one for all."
+            f"There are {count} series, but {len(times)} lists of knots and {len(values)} of their values.",
+            "Give one path for each series, or one for all.",
         )
     cut_times: list[np.ndarray] = []
     cut_values: list[np.ndarray] = []
     known: dict[float, tuple[np.ndarray, np.ndarray]] = {}
-    for series, horizon in enumerate(streams.horizon.tolist()):
-        # One path for all, cut at one horizon, is the same for all series that count from one origin.
-        if not (shared and streams.origins is None and horizon in known):
+    for series, end in enumerate(horizon.tolist()):
+        # A shared path, cut at one horizon, is the same for all series that count from one origin.
+        if not (shared and places.origins is None and end in known):
             path = (times, values) if shared else (times[series], values[series])
-            known[horizon] = _path(streams, series, names, *path, places)
-        knots, heights = known[horizon]
+            known[end] = _path(places, series, end, names, *path)
+        knots, heights = known[end]
         cut_times.append(knots)
         cut_values.append(heights)
     offsets = offsets_of(np.array([len(knots) for knots in cut_times], np.int64))
@@ -54,29 +121,35 @@ def _is_list(times: Lists) -> bool:
 
 
 def _path(
-    streams: AbstractStreams, series: int, names: Sequence[str], times: Lists, values: Lists, places: Places
+    places: Places, series: int, horizon: float, names: Sequence[str], times: Lists, values: Lists
 ) -> tuple[np.ndarray, np.ndarray]:
     """One series' path, checked and cut at its horizon."""
-    who = f"{places.series(series)}, continuous {listed(tuple(names))}"
-    origins = None if streams.origins is None else streams.origins[series : series + 1]
-    knots = streams.schema.clock.times(read_stamps(times), origins)
-    heights = as_numbers(values, lambda at: f"{who}, knot {at[0]}")
+    where = places.where(series, detail=f"continuous {listed(tuple(names))}")
+    origins = None if places.origins is None else places.origins[series : series + 1]
+    knots = places.schema.clock.times(read_stamps(times), origins)
+    heights = as_numbers(values, lambda at: dataclasses.replace(where, detail=f"{where.detail}, knot {at[0]}"))
     heights = heights[:, None] if heights.ndim == 1 and len(names) == 1 else heights
     if knots.ndim != 1 or heights.shape != (*knots.shape, len(names)):
         raise StreamError(
-            f"{who}: {knots.size} knots with values of shape {heights.shape}. "
-            f"Give one row for each knot and one column for each of the {len(names)} channel(s)."
+            f"{where}: {knots.size} knots with values of shape {heights.shape}.",
+            f"Give one row for each knot and one column for each of the {len(names)} channel(s).",
+            where=where,
         )
     for what, array in (("knot", knots), ("value", heights)):
         if not np.isfinite(array).all():
-            raise StreamError(f"{who}: there is a {what} that is missing or infinite. A path is finite at every knot.")
+            raise StreamError(
+                f"{where}: there is a {what} that is missing or infinite.",
+                "A path is finite at every knot.",
+                where=where,
+            )
     backwards = np.flatnonzero(np.diff(knots) <= 0)
     if backwards.size:
         first, second = (places.stamp(series, knots[backwards[0] + i]) for i in (0, 1))
         raise StreamError(
-            f"{who}: the knot {second} follows {first}. Knots must increase: sort them, and give each once."
+            f"{where}: the knot {second} follows {first}.",
+            "Knots must increase: sort them, and give each once.",
+            where=dataclasses.replace(where, stamp=second),
         )
-    horizon = float(streams.horizon[series])
     if not len(knots) or knots[0] > 0 or knots[0] < 0 or knots[-1] < horizon:
         found = (
             f"go from {places.stamp(series, knots[0])} to {places.stamp(series, knots[-1])}"
@@ -84,8 +157,10 @@ def _path(
             else "are none"
         )
         raise StreamError(
-            f"{who}: the knots {found}, but the path must be known from the start, {places.stamp(series, 0.0)}, to the "
-            f"horizon, {places.stamp(series, horizon)}. Add the missing ends."
+            f"{where}: the knots {found}, but the path must be known from the start, {places.stamp(series, 0.0)}, to "
+            f"the horizon, {places.stamp(series, horizon)}.",
+            "Add the missing ends.",
+            where=where,
         )
     inside = knots < horizon
     ends = np.array([np.interp(horizon, knots, column) for column in heights.T])

@@ -1,6 +1,6 @@
-"""How errors name the place: series, channel and stamp in the user's own terms.
+"""Faults of rows and events: each check names the series, channel and stamp, and what to do.
 
-What can be wrong with rows and events, each fault with its place and its remedy.
+`Places` turns codes and times back into the user's own terms.
 """
 
 import dataclasses
@@ -10,19 +10,21 @@ from typing import SupportsFloat, SupportsIndex
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, Shaped
 
-from logcde.errors import StreamError
+from logcde.errors import Remedy, StreamError, Where
 from logcde.streams.ragged import offsets_of
-from logcde.streams.rows import Events, Rows
+from logcde.streams.rows import Events, LongRows
 from logcde.streams.schema import Schema
 
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Names for codes: the series' ids, the schema, and each series' origin where they differ.
+    """What codes and times stand for: the ids of the series, the schema, and each series' origin where they differ.
 
     >>> places = Places(np.array(["p1", "p2"], object), Schema(("pulse",)))
     >>> places.at(1, 2.5, 0)
     "Series 'p2', channel 'pulse', at 2.5"
+    >>> places.where(1, channel=0)
+    Where(series='p2', channel='pulse', stamp=None, detail='')
     """
 
     ids: Shaped[np.ndarray, "series"]
@@ -31,11 +33,7 @@ class Places:
 
     def series(self, code: SupportsIndex) -> str:
         """For example `Series 'p2'`."""
-        return f"Series {name(self.ids[code])}"
-
-    def channel(self, code: SupportsIndex) -> str:
-        """For example `channel 'pulse'`."""
-        return f"channel {self.schema.channels[code]!r}"
+        return str(self.where(code))
 
     def stamp(self, code: SupportsIndex, time: SupportsFloat) -> str:
         """A time of one series as the user would write it."""
@@ -46,17 +44,36 @@ class Places:
 
     def at(self, code: SupportsIndex, time: SupportsFloat, channel: SupportsIndex | None = None) -> str:
         """For example `Series 'p2', channel 'pulse', at 2.5`."""
-        what = "" if channel is None else f", {self.channel(channel)}"
-        return f"{self.series(code)}{what}, at {self.stamp(code, time)}"
+        return str(self.where(code, time, channel))
+
+    def where(
+        self,
+        code: SupportsIndex,
+        time: SupportsFloat | None = None,
+        channel: SupportsIndex | None = None,
+        detail: str = "",
+    ) -> Where:
+        """The place as data: series, and stamp and channel where they are given."""
+        return Where(
+            series=plain_id(self.ids[code]),
+            channel=None if channel is None else self.schema.channels[channel],
+            stamp=None if time is None else self.stamp(code, time),
+            detail=detail,
+        )
+
+
+def plain_id(identifier: object) -> object:
+    """A series' id as a Python object."""
+    return identifier.item() if isinstance(identifier, np.generic) else identifier
 
 
 def name(identifier: object) -> str:
-    """A series' id as a person would write it.
+    """A series' id for a sentence.
 
     >>> name(np.int64(3)), name("p1")
     ('3', "'p1'")
     """
-    return repr(identifier.item() if isinstance(identifier, np.generic) else identifier)
+    return repr(plain_id(identifier))
 
 
 def more(others: int) -> str:
@@ -68,62 +85,71 @@ def more(others: int) -> str:
     return f" (and {others:,} more like it)" if others else ""
 
 
-def check_numbers(rows: Rows, places: Places) -> None:
+def check_numbers(rows: LongRows, places: Places) -> None:
     """Refuse infinite values and terms, and stamps that are missing or infinite."""
     unstamped = ~np.isfinite(rows.time)
     if unstamped.any():
         bad = np.flatnonzero(unstamped)
         row = bad[0]
+        where = places.where(rows.series[row], channel=rows.channel[row])
         found = "no stamp" if np.isnan(rows.time[row]) else "an infinite stamp"
         raise StreamError(
-            f"{places.series(rows.series[row])}, {places.channel(rows.channel[row])}: the observation "
-            f"{float(rows.value[row])!r} has {found}{more(len(bad) - 1)}. "
-            "Give each observation its time, or leave it out."
+            f"{where}: the observation {float(rows.value[row])!r} has {found}{more(len(bad) - 1)}.",
+            "Give each observation its time, or leave it out.",
+            where=where,
         )
     infinite = np.isinf(rows.value)
     if infinite.any():
         bad = np.flatnonzero(infinite)
         row = bad[0]
+        where = places.where(rows.series[row], rows.time[row], rows.channel[row])
         raise StreamError(
-            f"{places.at(rows.series[row], rows.time[row], rows.channel[row])} has the infinite value "
-            f"{float(rows.value[row])!r}{more(len(bad) - 1)}. Values must be finite; NaN means not observed."
+            f"{where} has the infinite value {float(rows.value[row])!r}{more(len(bad) - 1)}.",
+            "Values must be finite; NaN means not observed.",
+            where=where,
         )
     for column, term in enumerate(places.schema.terms):
         bad = np.flatnonzero(np.isinf(rows.terms[:, column]))
         if bad.size:
+            where = places.where(rows.series[bad[0]], rows.time[bad[0]])
             raise StreamError(
-                f"{places.at(rows.series[bad[0]], rows.time[bad[0]])} has an infinite term {term.name!r}"
-                f"{more(len(bad) - 1)}. Terms must be finite; NaN means that there is none."
+                f"{where} has an infinite term {term.name!r}{more(len(bad) - 1)}.",
+                "Terms must be finite; NaN means that there is none.",
+                where=where,
             )
 
 
-def disorder(rows: Rows, back: Int64[np.ndarray, "_"], places: Places) -> StreamError:
-    """Rows, grouped by series, after which time goes back."""
+def disorder(rows: LongRows, back: Int64[np.ndarray, "_"], places: Places) -> StreamError:
+    """The error for rows, grouped by series, after which time goes back."""
     row = back[0]
     before, after = (places.stamp(rows.series[i], rows.time[i]) for i in (row, row + 1))
+    where = places.where(rows.series[row], channel=rows.channel[row + 1])
     return StreamError(
-        f"{places.series(rows.series[row])}, {places.channel(rows.channel[row + 1])}: the stamp {after} comes after "
-        f"the later stamp {before}{more(len(back) - 1)}. Sort the rows by time, or pass sort=True."
+        f"{where}: the stamp {after} comes after the later stamp {before}{more(len(back) - 1)}.",
+        Remedy.SORT,
+        where=dataclasses.replace(where, stamp=after),
     )
 
 
-def check_terms(rows: Rows, starts: Int64[np.ndarray, "_"], observed: Bool[np.ndarray, "_"], places: Places) -> None:
+def check_terms(
+    rows: LongRows, starts: Int64[np.ndarray, "_"], observed: Bool[np.ndarray, "_"], places: Places
+) -> None:
     """Refuse terms at stamps where no channel is observed."""
     bare = starts[np.add.reduceat(observed.astype(np.int64), starts) == 0]
     if bare.size:
+        where = places.where(rows.series[bare[0]], rows.time[bare[0]])
         raise StreamError(
-            f"{places.at(rows.series[bare[0]], rows.time[bare[0]])} has a higher-order term but no observation"
-            f"{more(len(bare) - 1)}. Terms belong to events: give the value of a channel at the same stamp."
+            f"{where} has a higher-order term but no observation{more(len(bare) - 1)}.",
+            "Terms belong to events: give the value of a channel at the same stamp.",
+            where=where,
         )
 
 
-def conflict(rows: Rows, first: int, second: int, others: int, places: Places) -> StreamError:
-    """Two rows that disagree about one value."""
-    at = places.at(rows.series[first], rows.time[first], rows.channel[first])
-    return StreamError(
-        f"{at} has two different values, {float(rows.value[first])!r} and {float(rows.value[second])!r}{more(others)}. "
-        "Keep one of them, or pass duplicates=KeepLast() or duplicates=Average()."
-    )
+def conflict(rows: LongRows, first: int, second: int, others: int, places: Places) -> StreamError:
+    """The error for two rows with different values of one channel at one stamp."""
+    where = places.where(rows.series[first], rows.time[first], rows.channel[first])
+    values = f"{float(rows.value[first])!r} and {float(rows.value[second])!r}"
+    return StreamError(f"{where} has two different values, {values}{more(others)}.", Remedy.DUPLICATES, where=where)
 
 
 def check_horizon(
@@ -132,20 +158,23 @@ def check_horizon(
     """The horizon of each series, by default the latest time of all."""
     if horizon is None:
         if not len(time):
-            raise StreamError("There is no observation at all, hence no latest stamp. Pass horizon=.")
+            raise StreamError("There is no observation at all, hence no latest stamp.", Remedy.HORIZON)
         latest = float(time.max())
         if latest == 0:
             raise StreamError(
                 f"{places.series(0)} and all others have their latest stamp at the start, "
-                f"{places.stamp(0, 0.0)}, which leaves no interval to look at. Pass horizon=."
+                f"{places.stamp(0, 0.0)}, so the observation window is empty.",
+                Remedy.HORIZON,
+                where=places.where(0, 0.0),
             )
         # Below zero, whatever the horizon, the stamps themselves are at fault.
         return np.full(len(places.ids), abs(latest))
     bad = np.flatnonzero(~(np.isfinite(horizon) & (horizon > 0)))
     if bad.size:
         raise StreamError(
-            f"{places.series(bad[0])} has the horizon {float(horizon[bad[0]])!r}{more(len(bad) - 1)}. "
-            "A horizon is a positive, finite length of time after the start of the series."
+            f"{places.series(bad[0])} has the horizon {float(horizon[bad[0]])!r}{more(len(bad) - 1)}.",
+            "A horizon is a positive, finite length of time after the start of the series.",
+            where=places.where(bad[0]),
         )
     return horizon
 
@@ -161,9 +190,10 @@ def check_range(events: Events, horizon: Float64[np.ndarray, "series"], places: 
     bad = np.flatnonzero(outside)
     event = bad[0]
     series = int(np.searchsorted(offsets_of(events.counts), event, side="right")) - 1
-    channel = events.channel[events.obs_offsets[event]]
-    remedy = "Subtract the first stamp, or give an earlier origin" if time[event] < 0 else "Give a later horizon"
+    where = places.where(series, time[event], events.channel[events.obs_offsets[event]])
+    window = f"[{places.stamp(series, 0.0)}, {places.stamp(series, horizon[series])}]"
     raise StreamError(
-        f"{places.at(series, time[event], channel)} lies outside [{places.stamp(series, 0.0)}, "
-        f"{places.stamp(series, horizon[series])}]{more(len(bad) - 1)}. {remedy}, or leave it out."
+        f"{where} lies outside {window}{more(len(bad) - 1)}.",
+        Remedy.EARLIER_ORIGIN if time[event] < 0 else Remedy.LATER_HORIZON,
+        where=where,
     )

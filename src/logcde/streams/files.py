@@ -1,13 +1,8 @@
-"""What the columns of a table in a file mean: long, one observation in each row, or wide, one stamp in each row.
+"""Tables in files, Parquet or CSV: the one reader that the library and the command line share.
 
-Columns of text become whole numbers, numbers or datetimes, whichever all of the column is.
-
-A file is read in pieces and the first may look other than the last. What a column is taken for is therefore found out
-on the way: if a piece does not fit, the next wider kind is tried, from the start.
-
-Tables in files, Parquet or CSV, read in pieces so that a file may be larger than memory.
-
-This module knows files, columns and their types; what a column means is the business of `layout` and `scan`.
+Files are read in pieces, so that a file may be larger than memory. Text becomes whole numbers, numbers or datetimes,
+whichever fits the whole column: types are inferred piece by piece, and when a later piece does not fit, the file is
+read again from the start with the next wider type. This module knows columns and their types, not what they mean.
 """
 
 import abc
@@ -19,75 +14,270 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import narwhals as nw
 import numpy as np
-from jaxtyping import Bool
 
-from logcde.errors import StreamError, TableError
-from logcde.streams.arrays import Reading
-from logcde.streams.frames import arrow, read_long, read_wide, unobserved
-from logcde.streams.streams import Streams
+from logcde.errors import Remedy, StreamError, TableError
+from logcde.streams.frames import arrow
+from logcde.streams.schema import missing
+
+PIECE = 1 << 16
+"""Rows read at a time."""
+BUFFER = 1 << 20
+"""Bytes of each column that are read ahead."""
+TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+SEPARATORS = (",", ";", "\t", "|")
+MAGIC = b"PAR1"
+
+
+class AbstractTable(abc.ABC):
+    """A table in a file.
+
+    Attributes:
+        path: The file.
+        types: The pyarrow type of each column, by name. Those of CSV files are guessed from the first block.
+        rows: The number of rows; None if it is unknown.
+        categories: The names of all categories, in order, of columns that are stored as an Enum.
+        untyped: Whether the file holds only text, so that types must be inferred.
+    """
+
+    path: Path
+    types: Mapping[str, Any]
+    rows: int | None
+    categories: Mapping[str, tuple[str, ...]]
+    untyped: ClassVar[bool]
+
+    @abc.abstractmethod
+    def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
+        """Iterate over the file as pyarrow tables, in order.
+
+        Args:
+            columns: The columns to read.
+            numbers: Those among them that hold numbers.
+            rows: About how many rows a piece has.
+        """
+
+
+def open_table(path: str | Path) -> AbstractTable:
+    """Open a table: Parquet if the file begins like one, otherwise CSV if its name says so (.csv, .tsv, .txt, or .gz).
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("id;x\\n1;2.5\\n")
+    ...     table = open_table(Path(folder, "a.csv"))
+    ...     next(table.pieces(["x"], ["x"]))["x"].to_pylist(), list(table.types)
+    ([2.5], ['id', 'x'])
+    """
+    path = Path(path)
+    start = _first_bytes(path)
+    if start == MAGIC:
+        return open_parquet(path)
+    if (Path(path.stem) if path.suffix == ".gz" else path).suffix in TEXT_ENDINGS:
+        return open_csv(path)
+    raise TableError(
+        f"{path} is not a Parquet file: it begins with {start!r} and not with {MAGIC!r}.",
+        "If it is text with columns, give it a name that ends in .csv; otherwise convert it to Parquet.",
+    )
+
+
+def open_parquet(path: str | Path) -> "ParquetTable":
+    """Open a Parquet file, whatever its name."""
+    path = Path(path)
+    start, pyarrow = _first_bytes(path), arrow()
+    if start != MAGIC:
+        raise TableError(
+            f"{path} is not a Parquet file: it begins with {start!r} and not with {MAGIC!r}.",
+            "Convert it to Parquet, or read it as what it is.",
+        )
+    with readable(path), pyarrow.parquet.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        return ParquetTable(path, _types(path, schema), file.metadata.num_rows, _categories(schema))
+
+
+def open_csv(path: str | Path) -> "CsvTable":
+    """Open a CSV file, whatever its name; the separator is the most frequent of , ; tab and | in its first line."""
+    path = Path(path)
+    _first_bytes(path)
+    with readable(path):
+        header = _first_line(path)
+        separator = max(SEPARATORS, key=header.count)
+        # A block must hold the longest line, which is not known: much more than the header is a fair guess.
+        table = CsvTable(path, {}, separator, 16 * len(header))
+        with table.reader(None, BUFFER) as reader:
+            return dataclasses.replace(table, types=_types(path, reader.schema))
+
+
+def read_columns(
+    file: AbstractTable, labels: Sequence[str], time: str, numbers: Sequence[str], epoch: str | None = None
+) -> Any:
+    """Read some columns of a whole file into a pyarrow table.
+
+    Args:
+        file: An opened file.
+        labels: Columns of series ids and channel names: whole numbers or text.
+        time: The column of stamps: numbers, datetimes, durations, or text in ISO 8601.
+        numbers: Columns of values.
+        epoch: The unit ("s", "ms", "us" or "ns") of numbers that count from 1970.
+    """
+    columns = (*labels, time, *numbers)
+    for column in columns:
+        if column not in file.types:
+            raise TableError(f"{file.path}: {missing(column, tuple(file.types))}")
+    texts = Texts(labels if file.untyped else (), time, epoch)
+    while True:
+        try:
+            pieces = [texts(piece) for piece in file.pieces(columns, numbers)]
+            break
+        except Restart:
+            continue
+    if not pieces:
+        raise TableError(f"{file.path} has columns but no rows.", "There is nothing to read.")
+    return arrow().concat_tables(pieces)
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise errors about reading a file as `TableError`."""
+    pyarrow = arrow()
+    try:
+        yield
+    except pyarrow.ArrowInvalid as error:
+        found, remedy = _reason(str(error))
+        raise TableError(f"{path} cannot be read: {found}", remedy) from error
+    except (OSError, pyarrow.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TableError(f"{path} cannot be read: {reason}.", "Is the name right, and may you read it?") from error
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
-    """Which columns hold ids of series, stamps, values, and in long tables names of channels. See `long` and `wide`.
+class ParquetTable(AbstractTable):
+    """A Parquet file."""
 
-    Without a column of series, all rows are one series. `channels` are the names of all channels in order, None if they
-    are those seen, sorted.
-    """
+    untyped = False
+    path: Path
+    types: Mapping[str, Any]
+    rows: int | None
+    categories: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
-    series: str | None
-    time: str
-    values: tuple[str, ...]
-    channel: str | None
-    channels: tuple[str, ...] | None
+    def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
+        """Batches of rows. Dictionaries become the text that they stand for, since they differ between pieces."""
+        pyarrow = arrow()
+        with readable(self.path), pyarrow.parquet.ParquetFile(self.path, buffer_size=BUFFER) as file:
+            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            # One reader of all row groups would keep its buffers of each until the end.
+            for groups in _runs(sizes, rows):
+                for batch in file.iter_batches(rows, row_groups=groups, columns=list(dict.fromkeys(columns))):
+                    table = pyarrow.Table.from_batches([batch])
+                    for place, field in enumerate(table.schema):
+                        if pyarrow.types.is_dictionary(field.type):
+                            table = table.set_column(place, field.name, table[place].cast(field.type.value_type))
+                    yield table
 
-    @classmethod
-    def long(
-        cls,
-        series: str | None = "series",
-        time: str = "time",
-        channel: str = "channel",
-        value: str = "value",
-        channels: tuple[str, ...] | None = None,
-    ) -> "Layout":
-        """One observation in each row.
 
-        >>> Layout.long("patient", "hours").columns
-        ('patient', 'channel', 'hours', 'value')
-        """
-        return cls(series, time, (value,), channel, channels)
+@dataclasses.dataclass(frozen=True)
+class CsvTable(AbstractTable):
+    """A CSV file. Columns that do not hold numbers are text, as in the file, and missing where it is empty."""
 
-    @classmethod
-    def wide(cls, channels: tuple[str, ...], series: str | None = "series", time: str = "time") -> "Layout":
-        """One stamp in each row, one channel in each column of values.
+    untyped = True
+    path: Path
+    types: Mapping[str, Any]
+    separator: str
+    longest: int
+    rows: int | None = None
+    categories: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
-        >>> Layout.wide(("pulse", "temp"), series=None).columns
-        ('time', 'pulse', 'temp')
-        """
-        return cls(series, time, channels, None, channels)
+    def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
+        """Blocks of lines. Numbers are float64, or Boolean where the column holds true and false."""
+        pyarrow = arrow()
+        text, number = pyarrow.string(), pyarrow.float64()
+        truth = {name for name in numbers if pyarrow.types.is_boolean(self.types[name])}
+        kinds = {**dict.fromkeys(numbers, number), **dict.fromkeys(truth, pyarrow.bool_())}
+        types = {name: kinds.get(name, text) for name in columns}
+        options = pyarrow.csv.ConvertOptions(include_columns=list(types), column_types=types)
+        with readable(self.path), self.reader(options, 64 * rows) as reader:
+            for batch in reader:
+                table = pyarrow.Table.from_batches([batch])
+                for place, field in enumerate(table.schema):
+                    if field.type == text:
+                        filled = pyarrow.compute.if_else(pyarrow.compute.equal(table[place], ""), None, table[place])
+                        table = table.set_column(place, field.name, filled)
+                yield table
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The columns that say what a row belongs to."""
-        return tuple(label for label in (self.series, self.channel) if label is not None)
+    def reader(self, options: Any, size: int) -> Any:
+        """pyarrow's reader of one block of bytes after another."""
+        csv = arrow().csv
+        parse = csv.ParseOptions(delimiter=self.separator)
+        try:
+            return csv.open_csv(self.path, csv.ReadOptions(block_size=max(size, self.longest)), parse, options)
+        except arrow().ArrowInvalid as error:
+            wrong = re.search(r"CSV column #(\d+): .* invalid value '(.*)'", str(error))
+            if wrong is None or not self.types:
+                raise
+            raise not_numbers(list(self.types)[int(wrong[1])], wrong[2]) from error
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns that are read."""
-        return (*self.labels, self.time, *self.values)
 
-    def read(self, table: Any, reading: Reading) -> Streams:
-        """The streams of a table, as by `Streams.from_frame` or `Streams.from_wide`."""
-        names = self.channels if reading.schema is None else None
-        if self.channel is None:
-            return Streams(*read_wide(table, self.series, self.time, names, {}, reading))
-        return Streams(*read_long(table, self.series, self.time, self.channel, self.values[0], names, {}, reading))
+def not_numbers(column: str, found: str) -> TableError:
+    """The error for a column of values that holds something else."""
+    return TableError(f"The column {column!r} has {found}, which is not a number.", Remedy.CHANNELS)
 
-    def missing(self, table: nw.DataFrame) -> Bool[np.ndarray, "row column"]:
-        """Where there is no value."""
-        return np.stack([unobserved(table[value]) for value in self.values], axis=1)
+
+def _runs(sizes: Sequence[int], rows: int) -> Iterator[list[int]]:
+    """Neighbouring row groups that have at least so many rows together; the last run may have fewer."""
+    run: list[int] = []
+    count = 0
+    for group, size in enumerate(sizes):
+        run, count = [*run, group], count + size
+        if count >= rows:
+            yield run
+            run, count = [], 0
+    if run:
+        yield run
+
+
+def _types(path: Path, schema: Any) -> dict[str, Any]:
+    types = dict(zip(schema.names, schema.types, strict=True))
+    if len(types) < len(schema.names):
+        twice = next(name for name in schema.names if schema.names.count(name) > 1)
+        raise TableError(f"{path} has two columns named {twice!r}.", "Rename one of them.")
+    return types
+
+
+def _categories(schema: Any) -> dict[str, tuple[str, ...]]:
+    """The categories of Enum columns. Polars writes them into a field's metadata, each after its length in bytes."""
+    found = {}
+    for field in schema:
+        rest: bytes = (field.metadata or {}).get(b"_PL_ENUM_VALUES2", b"")
+        names = []
+        while rest:
+            length, _, rest = rest.partition(b";")
+            names.append(rest[: int(length)].decode())
+            rest = rest[int(length) :]
+        if names:
+            found[field.name] = tuple(names)
+    return found
+
+
+def _first_bytes(path: Path) -> bytes:
+    if path.is_dir():
+        raise TableError(f"{path} is a folder.", "Give one file, Parquet or CSV.")
+    with readable(path), path.open("rb") as file:
+        start = file.read(len(MAGIC))
+    if not start:
+        raise TableError(f"{path} is empty: it has 0 bytes.", "Was it written to its end?")
+    return start
+
+
+def _first_line(path: Path) -> str:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return file.readline().decode("utf-8", errors="replace")
+
+
+def _reason(message: str) -> tuple[str, str]:
+    """What pyarrow found, and what to do about it."""
+    if "magic bytes" in message or "Parquet file size" in message or "thrift" in message.lower():
+        return "it begins like a Parquet file but does not end like one.", "It was probably not written to its end."
+    if "Expected" in message and "columns" in message:
+        return f"not all of its lines have the same number of columns ({message}).", "Mend that line."
+    return f"{message.rstrip('.')}.", ""
 
 
 NUMBERS = ("int64", "double")
@@ -97,13 +287,14 @@ MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 
 class Restart(Exception):  # noqa: N818
-    """What came before was read as the wrong kind: begin again."""
+    """A piece does not fit the type inferred from earlier ones: read the file again from the start."""
 
 
 class Texts:
-    """How to take columns of text: `labels` as whole numbers or text, `time` as numbers or ISO 8601 datetimes.
+    """Converts columns of text: `labels` to whole numbers if they all are, `time` to numbers or ISO 8601 datetimes.
 
-    With `epoch` ("s", "ms", "us" or "ns"), numbers in the time column count these since 1970, and become datetimes.
+    With `epoch` ("s", "ms", "us" or "ns"), numbers in the time column count these since 1970, and become datetimes. It
+    keeps the types inferred so far: use one for all pieces of a file, and start again when it raises `Restart`.
 
     >>> import pyarrow
     >>> piece = pyarrow.table({"id": ["1", "x7"], "time": ["2024-01-01", "2024-01-01 06:30"]})
@@ -122,7 +313,7 @@ class Texts:
         self._guessed = False
 
     def __call__(self, piece: Any) -> Any:
-        """A piece with its columns as numbers, datetimes or text; `Restart` if earlier ones must be read again."""
+        """Convert a piece; raises `Restart` if earlier ones must be read again."""
         for name in (*self._kinds, self._time):
             place = piece.schema.get_field_index(name)
             types = arrow().types
@@ -155,7 +346,7 @@ class Texts:
         raise Restart
 
     def _kinds_of_time(self, column: Any) -> tuple[str, ...]:
-        """What the first stamp looks like; while there is none, it can be anything."""
+        """The candidate types of the stamps, by the first of them; while there is none, numbers are assumed."""
         first = next((item.strip() for item in column.drop_null()[:1].to_pylist()), None)
         if first is None:
             self._guessed = True
@@ -180,12 +371,12 @@ class Texts:
         if zones - {self._zone}:
             named = " and ".join(sorted(zone or "none" for zone in zones | {self._zone}))
             raise StreamError(
-                f"The stamps of column {self._time!r} mix the time zones {named}. Convert them to one zone first."
+                f"The stamps of column {self._time!r} mix the time zones {named}.", "Convert them to one zone first."
             )
         return compute.cast(column, self._type(resolution))
 
     def _type(self, kind: str) -> Any:
-        """What a kind of stamps is to pyarrow."""
+        """The pyarrow type of stamps."""
         return arrow().timestamp(kind, _named(self._zone)) if kind in DATETIMES else kind
 
     def _unfit(self, name: str, kind: str, message: str) -> StreamError:
@@ -195,14 +386,15 @@ class Texts:
         except pyarrow.ArrowInvalid:
             return StreamError(
                 f"The column {name!r} is text such as {self._first!r}, which is neither a number nor a datetime in ISO "
-                "8601, such as 2024-03-01T12:30:00. Convert it, or name another column of time."
+                "8601, such as 2024-03-01T12:30:00.",
+                "Convert it, or name another column of time.",
             )
         wrong = re.search(r"string: '(.*?)' as", message)
         found = wrong[1] if wrong else "something else"
         what = "a datetime in ISO 8601" if kind in DATETIMES else "a number"
         return StreamError(
-            f"The column {name!r} begins with {self._first!r}, {what}, but has {found!r} further on. "
-            "Make all stamps alike."
+            f"The column {name!r} begins with {self._first!r}, {what}, but has {found!r} further on.",
+            "Make all stamps alike.",
         )
 
     def _since_1970(self, column: Any, epoch: str) -> Any:
@@ -214,14 +406,15 @@ class Texts:
             if np.isfinite(furthest) and furthest * MICROSECONDS[epoch] * 1000 >= 2**63:
                 raise StreamError(
                     f"The column {self._time!r} has the stamp {furthest:.10g}, which as {epoch} since 1970 is beyond "
-                    "the year 2262. If they count something finer, such as ms, us or ns, give that as the epoch."
+                    "the year 2262.",
+                    "If they count something finer, such as ms, us or ns, give that as the epoch.",
                 )
         if pyarrow.types.is_integer(column.type):
             return column.cast(pyarrow.int64()).cast(pyarrow.timestamp(epoch))
         if not pyarrow.types.is_floating(column.type):
             raise StreamError(
-                f"The column {self._time!r} is of type {column.type}, but only numbers count since 1970. "
-                "Leave out the epoch."
+                f"The column {self._time!r} is of type {column.type}, but only numbers count since 1970.",
+                Remedy.NO_EPOCH,
             )
         missing = column.is_null().to_numpy()
         ticks = np.rint(np.nan_to_num(column.fill_null(0).to_numpy()) * MICROSECONDS[epoch]).astype(np.int64)
@@ -230,186 +423,7 @@ class Texts:
 
 
 def _named(zone: str) -> str | None:
-    """The name of a zone that is written behind a stamp."""
+    """The name of a time zone from its suffix in ISO 8601."""
     if zone in ("", "Z"):
         return "UTC" if zone else None
     return zone if ":" in zone else f"{zone[:3]}:{zone[3:]}"
-
-
-PIECE = 1 << 16
-"""Rows read at a time."""
-BUFFER = 1 << 20
-"""Bytes of each column that are read ahead."""
-TEXT_ENDINGS = (".csv", ".tsv", ".txt")
-SEPARATORS = (",", ";", "\t", "|")
-MAGIC = b"PAR1"
-
-
-class AbstractTable(abc.ABC):
-    """A table in a file: the names and types of its columns, how many rows it has if that is known, and the rows.
-
-    `untyped` says that types are only guessed, since all there is in the file is text.
-    """
-
-    path: Path
-    types: Mapping[str, Any]
-    rows: int | None
-    untyped: ClassVar[bool]
-
-    @abc.abstractmethod
-    def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
-        """Some columns as pyarrow tables of about so many rows, in order. Those of `numbers` hold numbers."""
-
-
-def open_table(path: str | Path) -> AbstractTable:
-    """A file that holds a table: Parquet by its first bytes, otherwise CSV by its name (.csv, .tsv, .txt, or these.gz).
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_text("id;x\\n1;2.5\\n")
-    ...     table = open_table(Path(folder, "a.csv"))
-    ...     next(table.pieces(["x"], ["x"]))["x"].to_pylist(), list(table.types)
-    ([2.5], ['id', 'x'])
-    """
-    path = Path(path)
-    pyarrow = arrow()
-    if path.is_dir():
-        raise TableError(f"{path} is a folder. Give one file, Parquet or CSV.")
-    with readable(path):
-        with path.open("rb") as file:
-            start = file.read(len(MAGIC))
-        if not start:
-            raise TableError(f"{path} is empty: it has 0 bytes. Was it written to its end?")
-        if start == MAGIC:
-            with pyarrow.parquet.ParquetFile(path) as parquet:
-                return ParquetTable(path, _types(path, parquet.schema_arrow), parquet.metadata.num_rows)
-        if (Path(path.stem) if path.suffix == ".gz" else path).suffix not in TEXT_ENDINGS:
-            raise TableError(
-                f"{path} is not a Parquet file: it begins with {start!r} and not with {MAGIC!r}. If it is text with "
-                "columns, give it a name that ends in .csv; otherwise convert it to Parquet."
-            )
-        header = _first_line(path)
-        separator = max(SEPARATORS, key=header.count)
-        # A block must hold the longest line, which is not known: much more than the header is a fair guess.
-        table = CsvTable(path, {}, separator, 16 * len(header))
-        with table.reader(None, BUFFER) as reader:
-            return dataclasses.replace(table, types=_types(path, reader.schema))
-
-
-@contextlib.contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn what goes wrong in reading a file into a sentence."""
-    pyarrow = arrow()
-    try:
-        yield
-    except pyarrow.ArrowInvalid as error:
-        raise TableError(f"{path} cannot be read: {_reason(str(error))}") from error
-    except (OSError, pyarrow.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise TableError(f"{path} cannot be read: {reason}. Is the name right, and may you read it?") from error
-
-
-@dataclasses.dataclass(frozen=True)
-class ParquetTable(AbstractTable):
-    """A Parquet file."""
-
-    untyped = False
-    path: Path
-    types: Mapping[str, Any]
-    rows: int | None
-
-    def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
-        """Batches of rows. Categories become the text that they stand for: other pieces may have others."""
-        pyarrow = arrow()
-        with readable(self.path), pyarrow.parquet.ParquetFile(self.path, buffer_size=BUFFER) as file:
-            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            # One reader of all row groups would keep its buffers of each until the end.
-            for groups in _runs(sizes, rows):
-                for batch in file.iter_batches(rows, row_groups=groups, columns=list(dict.fromkeys(columns))):
-                    table = pyarrow.Table.from_batches([batch])
-                    for place, field in enumerate(table.schema):
-                        if pyarrow.types.is_dictionary(field.type):
-                            table = table.set_column(place, field.name, table[place].cast(field.type.value_type))
-                    yield table
-
-
-@dataclasses.dataclass(frozen=True)
-class CsvTable(AbstractTable):
-    """A CSV file. Columns that do not hold numbers are text, as it stands in the file, missing where it is empty."""
-
-    untyped = True
-    path: Path
-    types: Mapping[str, Any]
-    separator: str
-    longest: int
-    rows: int | None = None
-
-    def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
-        """Blocks of lines."""
-        pyarrow = arrow()
-        text, number = pyarrow.string(), pyarrow.float64()
-        types = {name: number if name in numbers else text for name in columns}
-        options = pyarrow.csv.ConvertOptions(include_columns=list(types), column_types=types)
-        with readable(self.path), self.reader(options, 64 * rows) as reader:
-            for batch in reader:
-                table = pyarrow.Table.from_batches([batch])
-                for place, field in enumerate(table.schema):
-                    if field.type == text:
-                        filled = pyarrow.compute.if_else(pyarrow.compute.equal(table[place], ""), None, table[place])
-                        table = table.set_column(place, field.name, filled)
-                yield table
-
-    def reader(self, options: Any, size: int) -> Any:
-        """pyarrow's reader of one block of bytes after another."""
-        csv = arrow().csv
-        parse = csv.ParseOptions(delimiter=self.separator)
-        try:
-            return csv.open_csv(self.path, csv.ReadOptions(block_size=max(size, self.longest)), parse, options)
-        except arrow().ArrowInvalid as error:
-            wrong = re.search(r"CSV column #(\d+): .* invalid value '(.*)'", str(error))
-            if wrong is None or not self.types:
-                raise
-            raise not_numbers(list(self.types)[int(wrong[1])], wrong[2]) from error
-
-
-def not_numbers(column: str, found: str) -> TableError:
-    """A column of values that are no numbers."""
-    return TableError(
-        f"The column {column!r} has {found}, which is not a number. Choose other columns of values, or leave the "
-        "field empty where nothing was observed."
-    )
-
-
-def _runs(sizes: Sequence[int], rows: int) -> Iterator[list[int]]:
-    """Neighbouring groups that have at least so many rows together; the last may have fewer."""
-    run: list[int] = []
-    count = 0
-    for group, size in enumerate(sizes):
-        run, count = [*run, group], count + size
-        if count >= rows:
-            yield run
-            run, count = [], 0
-    if run:
-        yield run
-
-
-def _types(path: Path, schema: Any) -> dict[str, Any]:
-    types = dict(zip(schema.names, schema.types, strict=True))
-    if len(types) < len(schema.names):
-        twice = next(name for name in schema.names if schema.names.count(name) > 1)
-        raise TableError(f"{path} has two columns named {twice!r}. Rename one of them.")
-    return types
-
-
-def _first_line(path: Path) -> str:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        return file.readline().decode("utf-8", errors="replace")
-
-
-def _reason(message: str) -> str:
-    """What pyarrow found, as a sentence that says what to do."""
-    if "magic bytes" in message or "Parquet file size" in message or "thrift" in message.lower():
-        return "it begins like a Parquet file but does not end like one. It was probably not written to its end."
-    if "Expected" in message and "columns" in message:
-        return f"not all of its lines have the same number of columns ({message}). Mend that line."
-    return f"{message.rstrip('.')}."

@@ -1,16 +1,11 @@
-"""Which data-frame library to use where the user has not said.
+"""Data frames as input and output: any that narwhals takes (pandas, polars, pyarrow, modin, ...), long or wide.
 
-Data frames as input: any that narwhals takes (pandas, polars, pyarrow, modin, ...), long or wide, and files.
-
-This module picks columns and turns labels into codes; what is wrong with the rows, `ingest` finds out.
-
-Streams go back out as the long table that they are.
+This module selects columns and encodes labels; `ingest` checks the rows.
 """
 
 import importlib
 import importlib.util
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -18,22 +13,19 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Bool
 
-from logcde.errors import StreamError, TableError
-from logcde.streams.arrays import Reading, read_rows, read_table
+from logcde.errors import StreamError, TableError, Where
 from logcde.streams.clock import DatetimeClock, Stamps
-from logcde.streams.columns import AbstractStreams
-from logcde.streams.faults import more, name
-from logcde.streams.ingest import Columns
+from logcde.streams.faults import more, name, plain_id
+from logcde.streams.ingest import RawRows, ReadOptions, long_rows, wide_rows
 from logcde.streams.labels import Encoded, as_numbers, channel_codes, encode_column, id_array, schema_for
-from logcde.streams.ragged import owners
-from logcde.streams.schema import Bracket, Term, missing, names_of
+from logcde.streams.schema import Bracket, Schema, Term, missing, names_of
 from logcde.streams.stamps import read_stamps, zone_name
 
 KNOWN = ("polars", "pandas", "pyarrow")
 
 
 def default_backend() -> ModuleType:
-    """The first of polars, pandas and pyarrow that is installed; imported here and not before.
+    """The first of polars, pandas and pyarrow that is installed, imported when this is called.
 
     >>> default_backend().__name__
     'polars'
@@ -42,12 +34,13 @@ def default_backend() -> ModuleType:
         if importlib.util.find_spec(library):
             return importlib.import_module(library)
     raise StreamError(
-        "No data-frame library is installed. Install one of polars, pandas and pyarrow: pip install logcde[frames]."
+        "No data-frame library is installed.",
+        "Install one of polars, pandas and pyarrow: pip install logcde[frames].",
     )
 
 
 def arrow() -> ModuleType:
-    """pyarrow, with its parts for Parquet, CSV and computing; imported here and not before.
+    """pyarrow, with its modules for Parquet, CSV and computing, imported when this is called.
 
     >>> arrow().parquet.__name__
     'pyarrow.parquet'
@@ -58,7 +51,8 @@ def arrow() -> ModuleType:
         return importlib.import_module("pyarrow")
     except ImportError as error:
         raise TableError(
-            'Reading and writing files of tables needs pyarrow, which is not installed: pip install "logcde[frames]".'
+            "CSV and Parquet files are read and written with pyarrow, which is not installed.",
+            'Install it: pip install "logcde[frames]".',
         ) from error
 
 
@@ -70,29 +64,28 @@ def read_long(
     value: str,
     channels: Sequence[str] | None,
     terms: Mapping[str, Bracket],
-    reading: Reading,
-) -> Columns:
-    """One observation in each row."""
-    made = _terms(terms, reading)
+    options: ReadOptions,
+) -> RawRows:
+    """Rows of a frame with one observation in each row."""
+    made = _terms(terms, options)
     table = _select(frame, [series, time, channel, value, *(term.name for term in made)])
     table = labelled(table, [series, channel], [value, *(term.name for term in made)])
     codes, ids = _series(table, series)
     names = encode_column(table[channel], "channel")
 
-    def place(at: tuple[int, ...]) -> str:
+    def place(at: tuple[int, ...]) -> Where:
         row = at[0]
-        label = names.labels[names.codes[row]]
-        return f"Series {name(ids[codes[row]])}, channel {label!r}, at {table[time][row]}"
+        return Where(plain_id(ids[codes[row]]), str(names.labels[names.codes[row]]), table[time][row])
 
-    if channels is None and reading.schema is None:
+    if channels is None and options.schema is None:
         channels = _natural_order(table[channel], names)
     labels = [str(label) for label in names.labels]
-    schema, where = channel_codes(names.codes, labels, channels, made, reading.schema, place)
+    schema, channel_code = channel_codes(names.codes, labels, channels, made, options.schema, place)
     stamps = read_column(table[time])
     numbers = as_numbers(_numbers(table[value]), place)
     extra = [as_numbers(_numbers(table[term.name]), place) for term in made]
     stacked = np.stack(extra, axis=1) if extra else np.empty((len(numbers), 0))
-    return read_rows(stamps, codes, where, numbers, stacked, ids, schema, reading)
+    return long_rows(stamps, codes, channel_code, numbers, stacked, ids, schema, options)
 
 
 def read_wide(
@@ -101,23 +94,22 @@ def read_wide(
     time: str,
     channels: Sequence[str] | None,
     terms: Mapping[str, Bracket],
-    reading: Reading,
-) -> Columns:
-    """One event in each row, one channel in each column."""
-    made = _terms(terms, reading)
+    options: ReadOptions,
+) -> RawRows:
+    """Rows of a frame with one stamp in each row and one channel in each column."""
+    made = _terms(terms, options)
     if channels is None:
         taken = {series, time, *(term.name for term in made)}
-        channels = reading.schema.channels if reading.schema else [c for c in _eager(frame).columns if c not in taken]
+        channels = options.schema.channels if options.schema else [c for c in _eager(frame).columns if c not in taken]
     channels = names_of(channels)
     table = _select(frame, [series, time, *channels, *(term.name for term in made)])
     table = labelled(table, [series], [*channels, *(term.name for term in made)])
     codes, ids = _series(table, series)
-    schema = schema_for(channels, len(channels), made, reading.schema)
+    schema = schema_for(channels, len(channels), made, options.schema)
 
     def column(label: str) -> np.ndarray:
         return as_numbers(
-            _numbers(table[label]),
-            lambda at: f"Series {name(ids[codes[at[0]]])}, channel {label!r}, at {table[time][at[0]]}",
+            _numbers(table[label]), lambda at: Where(plain_id(ids[codes[at[0]]]), label, table[time][at[0]])
         )
 
     values = np.empty((len(codes), len(channels)))
@@ -125,30 +117,11 @@ def read_wide(
         values[:, index] = column(label)
     extra = [column(term.name) for term in made]
     stacked = np.stack(extra, axis=1) if extra else np.empty((len(codes), 0))
-    return read_table(read_column(table[time]), codes, values, stacked, ids, schema, reading)
-
-
-def read_csv(path: str | Path, time: str, backend: ModuleType | None) -> nw.DataFrame:
-    """A CSV file. Stamps that are text are read as ISO 8601 datetimes."""
-    frame = nw.read_csv(str(path), backend=backend or default_backend())
-    if time in frame.columns and frame[time].dtype == nw.String:
-        try:
-            frame = frame.with_columns(nw.col(time).str.to_datetime())
-        except Exception as error:
-            raise StreamError(
-                f"The column {time!r} of {str(path)!r} is text, but not datetimes in ISO 8601, such as "
-                "2024-03-01T12:30:00. Read the file yourself, parse the column, and use Streams.from_frame."
-            ) from error
-    return frame
-
-
-def read_parquet(path: str | Path, backend: ModuleType | None) -> nw.DataFrame:
-    """A Parquet file."""
-    return nw.read_parquet(str(path), backend=backend or default_backend())
+    return wide_rows(read_column(table[time]), codes, values, stacked, ids, schema, options)
 
 
 def read_column(column: nw.Series) -> Stamps:
-    """Stamps of a column, with their zone."""
+    """The stamps in a column, with their time zone."""
     dtype = column.dtype
     stamps = read_stamps(_numbers(column) if dtype.is_numeric() else column.to_numpy())
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
@@ -161,8 +134,8 @@ def _eager(frame: Any) -> nw.DataFrame:
         wrapped = nw.from_native(frame)
     except TypeError as error:
         raise StreamError(
-            f"{type(frame).__name__} is no data frame that narwhals knows. Convert it to pandas, polars or pyarrow; "
-            "arrays go through Streams.from_arrays or Streams.from_dense."
+            f"{type(frame).__name__} is no data frame that narwhals knows.",
+            "Convert it to pandas, polars or pyarrow; arrays go through Streams.from_arrays or Streams.from_dense.",
         ) from error
     return wrapped.collect() if isinstance(wrapped, nw.LazyFrame) else wrapped
 
@@ -177,9 +150,13 @@ def _select(frame: Any, columns: Sequence[str | None]) -> nw.DataFrame:
 
 
 def labelled(table: nw.DataFrame, labels: Sequence[str | None], values: Sequence[str], first: int = 0) -> nw.DataFrame:
-    """Rows that say what they belong to. A row without value needs no label; one with a value does.
+    """Drop rows without a label and without a value; refuse rows without a label that have a value.
 
-    `first` is the number of the first row, where the table is a piece of a larger one.
+    Args:
+        table: Rows of a frame or of a file.
+        labels: The columns of series ids and channel names, None where there is none.
+        values: The columns of values and terms.
+        first: The number of the first row, where the table is a piece of a larger one.
     """
     for label in labels:
         if label is None or not table[label].null_count():
@@ -193,15 +170,16 @@ def labelled(table: nw.DataFrame, labels: Sequence[str | None], values: Sequence
             row = table.row(int(bad[0]))
             found = ", ".join(f"{column} = {item}" for column, item in zip(table.columns, row, strict=True))
             raise StreamError(
-                f"Row {first + bad[0]} has a value but nothing in column {label!r}: {found}{more(len(bad) - 1)}. "
-                "Fill it in, or leave out the row."
+                f"Row {first + bad[0]} has a value but nothing in column {label!r}: {found}{more(len(bad) - 1)}.",
+                "Fill it in, or leave out the row.",
+                where=Where(detail=f"row {first + bad[0]}"),
             )
         table = table.filter(~nw.col(label).is_null())
     return table
 
 
 def unobserved(column: nw.Series) -> Bool[np.ndarray, "row"]:
-    """Where a column has no value: nothing, or NaN."""
+    """The mask of missing values, null or NaN."""
     nothing = column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
     return nothing.fill_null(True).to_numpy().astype(bool)
 
@@ -214,7 +192,7 @@ def _series(table: nw.DataFrame, series: str | None) -> tuple[np.ndarray, np.nda
 
 
 def _natural_order(column: nw.Series, names: Encoded) -> Sequence[str] | None:
-    """The order that the column itself gives its channels, if it does."""
+    """The order of channels that the type of their column has: the categories of an Enum, or numbers by size."""
     if isinstance(column.dtype, nw.Enum):
         return column.dtype.categories
     return [str(label) for label in np.sort(names.labels)] if column.dtype.is_integer() else None
@@ -227,30 +205,19 @@ def _numbers(column: nw.Series) -> np.ndarray:
     return array.copy() if column.implementation.is_pandas_like() else array
 
 
-def _terms(terms: Mapping[str, Bracket], reading: Reading) -> tuple[Term, ...]:
-    if reading.schema is not None and not terms:
-        return reading.schema.terms
+def _terms(terms: Mapping[str, Bracket], options: ReadOptions) -> tuple[Term, ...]:
+    if options.schema is not None and not terms:
+        return options.schema.terms
     return tuple(Term(column, bracket) for column, bracket in terms.items())
 
 
-def to_long(streams: AbstractStreams, backend: ModuleType) -> Any:
-    """A long frame of the backend's own kind: series, time, channel, value, and one column for each term."""
-    _check_ids(streams.ids)
-    schema = streams.schema
-    event, series = owners(streams.obs_offsets), owners(streams.offsets)
-    stamps = schema.clock.stamps(streams.times, None if streams.origins is None else streams.origins[series])
-    polars = backend.__name__ == "polars"
-    if polars and stamps.dtype.kind in "mM" and np.datetime_data(stamps.dtype)[0] == "s":
+def write_long(columns: Mapping[str, np.ndarray], schema: Schema, backend: ModuleType) -> Any:
+    """A long frame of the backend from its columns; channel names become an Enum, datetimes get their zone."""
+    stamps = columns["time"]
+    if backend.__name__ == "polars" and stamps.dtype.kind in "mM" and np.datetime_data(stamps.dtype)[0] == "s":
         # Polars has no seconds; its milliseconds hold the same stamps.
         stamps = stamps.astype(f"{stamps.dtype.name.partition('[')[0]}[ms]")
-    columns = {
-        "series": streams.ids[series][event],
-        "time": stamps[event],
-        "channel": np.array(schema.channels, object)[streams.channel],
-        "value": streams.value.astype(np.float64, copy=False),
-        **{term.name: streams.terms[event, column] for column, term in enumerate(schema.terms)},
-    }
-    frame = nw.from_dict(columns, backend=backend)
+    frame = nw.from_dict({**columns, "time": stamps}, backend=backend)
     if backend.__name__ != "pyarrow":
         frame = frame.with_columns(nw.col("channel").cast(nw.Enum(schema.channels)))
     if isinstance(schema.clock, DatetimeClock) and schema.clock.zone is not None:
@@ -258,10 +225,13 @@ def to_long(streams: AbstractStreams, backend: ModuleType) -> Any:
     return frame.to_native()
 
 
-def _check_ids(ids: np.ndarray) -> None:
+def check_distinct(ids: np.ndarray) -> None:
+    """Refuse to write a series twice: a table could not tell the copies apart."""
     seen, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
+        twice = seen[counts > 1][0]
         raise StreamError(
-            f"Series {name(seen[counts > 1][0])} is here {counts.max()} times, and a table could not tell the copies "
-            "apart. Take each series once."
+            f"Series {name(twice)} is here {counts.max()} times, and a table could not tell the copies apart.",
+            "Take each series once.",
+            where=Where(series=plain_id(twice)),
         )

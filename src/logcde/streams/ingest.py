@@ -1,18 +1,21 @@
-"""Rows become events: the one gate through which every constructor's input goes.
+"""The ingest gate: rows become the events of a `Streams`. Input of every constructor goes through `assemble`.
 
 Rows are grouped by series, checked, and merged where they share a stamp, so that afterwards
 0 <= t_0 < ... < t_n <= T with non-empty observed sets s_i, as `sec:procedure` of the paper asks. Nothing here loops
-over rows, and nothing is filled in. This module knows arrays and codes, and no data frames.
+over rows, and nothing is filled in. This module knows arrays and codes, and no data frames; the class that it builds is
+an argument of `assemble`.
 """
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from datetime import timedelta
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from jaxtyping import Float, Float64, Int32, Int64, Shaped
+from jaxtyping import Bool, Float, Float64, Int64, Shaped
 
-from logcde.errors import StreamError
+from logcde.errors import Remedy, StreamError
+from logcde.streams.clock import DatetimeClock, Stamps
 from logcde.streams.faults import (
     Places,
     check_horizon,
@@ -23,47 +26,127 @@ from logcde.streams.faults import (
     disorder,
     more,
 )
-from logcde.streams.ragged import offsets_of
-from logcde.streams.rows import Average, Drop, Events, Forbid, Keep, KeepLast, Rows, Table, stable_order
+from logcde.streams.ragged import offsets_of, stable_order
+from logcde.streams.rows import Average, Drop, Earliest, Events, Forbid, Keep, KeepLast, LongRows, WideRows
 from logcde.streams.schema import Schema
+from logcde.streams.stamps import ClockOptions, Horizon, Origin, read_horizon, time_rows
 
-
-class Columns(NamedTuple):
-    """The arrays of a `Streams`, in the order of its fields."""
-
-    schema: Schema
-    ids: Shaped[np.ndarray, "series"]
-    offsets: Int64[np.ndarray, "_"]
-    times: Float64[np.ndarray, "event"]
-    obs_offsets: Int64[np.ndarray, "_"]
-    channel: Int32[np.ndarray, "obs"]
-    value: Float[np.ndarray, "obs"]
-    horizon: Float64[np.ndarray, "series"]
-    terms: Float64[np.ndarray, "event terms"]
-    knots: None
-    origins: Shaped[np.ndarray, "series"] | None
+StreamsT = TypeVar("StreamsT")
 
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """How to take what can be taken in several ways."""
+    """Policies for input that can be taken in several ways."""
 
     sort: bool = False
     duplicates: Forbid | KeepLast | Average = Forbid()
     empty: Forbid | Drop | Keep = Forbid()
 
 
-def assemble(
-    rows: Rows | Table, places: Places, horizon: Float64[np.ndarray, "series"] | None, rules: Rules = Rules()
-) -> Columns:
-    """Check the input and build the columns of a `Streams` from it."""
-    events = _events_of_table(rows, len(places.ids)) if isinstance(rows, Table) else None
+@dataclasses.dataclass(frozen=True)
+class ReadOptions:
+    """The options that all constructors of `Streams` share."""
+
+    horizon: Horizon | None = None
+    schema: Schema | None = None
+    clock: ClockOptions = ClockOptions()
+    rules: Rules = Rules()
+
+    @classmethod
+    def of(
+        cls,
+        horizon: Horizon | None,
+        schema: Schema | None,
+        unit: timedelta | None,
+        origin: Origin,
+        sort: bool,
+        duplicates: Forbid | KeepLast | Average,
+        empty: Forbid | Drop | Keep,
+    ) -> "ReadOptions":
+        """Options as the user gives them; those that contradict the schema are refused."""
+        clock = None if schema is None else schema.clock
+        if clock is not None and unit is not None:
+            raise StreamError(
+                "Both a schema and a unit were given.", "The schema's clock has its unit: leave out unit=."
+            )
+        if isinstance(clock, DatetimeClock) and clock.origin is not None and not isinstance(origin, Earliest):
+            raise StreamError(
+                "Both a schema and an origin were given.", "The schema's clock has its origin: leave out origin=."
+            )
+        return cls(horizon, schema, ClockOptions(unit, origin, clock), Rules(sort, duplicates, empty))
+
+
+class RawRows(NamedTuple):
+    """Rows of input, not checked yet, and what `assemble` needs to know about them."""
+
+    rows: LongRows | WideRows
+    places: Places
+    horizon: Float64[np.ndarray, "series"] | None
+    rules: Rules = Rules()
+
+
+def wide_rows(
+    stamps: Stamps,
+    series: Shaped[np.ndarray, "row"],
+    values: Float[np.ndarray, "row channel"],
+    terms: Float64[np.ndarray, "row terms"],
+    ids: Shaped[np.ndarray, "series"],
+    schema: Schema,
+    options: ReadOptions,
+) -> RawRows:
+    """Rows with one stamp and a value of each channel, NaN where it is not observed."""
+    numeric = stamps.array.dtype.kind == "f"
+    observed = np.ones(len(values), bool) if numeric else np.any(np.isfinite(values), axis=1)
+    times, places, horizon = _timed(stamps, series, observed, ids, schema, options)
+    return RawRows(WideRows(series, times, values, terms), places, horizon, options.rules)
+
+
+def long_rows(
+    stamps: Stamps,
+    series: Shaped[np.ndarray, "row"],
+    channel: Shaped[np.ndarray, "row"],
+    value: Float64[np.ndarray, "row"],
+    terms: Float64[np.ndarray, "row terms"],
+    ids: Shaped[np.ndarray, "series"],
+    schema: Schema,
+    options: ReadOptions,
+) -> RawRows:
+    """Rows with one stamp, one channel and one value, NaN where it is not observed."""
+    numeric = stamps.array.dtype.kind == "f"
+    observed = np.ones(len(value), bool) if numeric else ~np.isnan(value)
+    times, places, horizon = _timed(stamps, series, observed, ids, schema, options)
+    return RawRows(LongRows(series, times, channel, value, terms), places, horizon, options.rules)
+
+
+def _timed(
+    stamps: Stamps,
+    series: Shaped[np.ndarray, "row"],
+    observed: Bool[np.ndarray, "row"],
+    ids: Shaped[np.ndarray, "series"],
+    schema: Schema,
+    options: ReadOptions,
+) -> tuple[np.ndarray, Places, np.ndarray | None]:
+    """Times of the rows, places with the clock of these times, and horizons."""
+    timing = time_rows(stamps, series, observed, ids, options.clock)
+    horizon = read_horizon(options.horizon, ids, timing.clock, timing.origins)
+    return timing.times, Places(ids, dataclasses.replace(schema, clock=timing.clock), timing.origins), horizon
+
+
+def assemble(make: Callable[..., StreamsT], raw: RawRows) -> StreamsT:
+    """Check rows, turn them into events, and build `Streams` of them.
+
+    Args:
+        make: The class `Streams`, called with its fields by keyword.
+        raw: Rows of any constructor.
+    """
+    rows, places, horizon, rules = raw
+    events = _events_of_wide(rows, len(places.ids)) if isinstance(rows, WideRows) else None
     if events is None:
-        events = _events_of_rows(rows.long() if isinstance(rows, Table) else rows, places, rules)
+        events = _events_of_long(rows.long() if isinstance(rows, WideRows) else rows, places, rules)
     horizon = check_horizon(horizon, events.time, places)
     check_range(events, horizon, places)
     kept = _nonempty(events.counts, places, rules)
-    return Columns(
+    return make(
         schema=places.schema,
         ids=places.ids[kept],
         offsets=offsets_of(events.counts[kept]),
@@ -73,44 +156,43 @@ def assemble(
         value=events.value,
         horizon=horizon[kept],
         terms=events.terms,
-        knots=None,
         origins=None if places.origins is None else places.origins[kept],
     )
 
 
-def _events_of_table(table: Table, series: int) -> Events | None:
-    """Rows of a table that are events as they stand; None where something needs sorting, merging or blaming."""
-    missing = np.isnan(table.values)
+def _events_of_wide(wide: WideRows, series: int) -> Events | None:
+    """Rows that are events as they stand, by a fast path; None where rows need sorting, merging or an error."""
+    missing = np.isnan(wide.values)
     complete = not missing.any()
     if not complete:
         bare = np.all(missing, axis=1)
         if bare.any():
-            if not np.isnan(table.terms[bare]).all():
+            if not np.isnan(wide.terms[bare]).all():
                 return None
-            table, missing = table.pick(~bare), missing[~bare]
-    codes, time = table.series, table.time
+            wide, missing = wide.take(~bare), missing[~bare]
+    codes, time = wide.series, wide.time
     sound = (
         bool(np.isfinite(time).all())
         and bool(((time[1:] > time[:-1]) | (codes[1:] > codes[:-1])).all())
         and bool((codes[1:] >= codes[:-1]).all())
-        and not np.isinf(table.values).any()
-        and not np.isinf(table.terms).any()
+        and not np.isinf(wide.values).any()
+        and not np.isinf(wide.terms).any()
     )
     if not sound:
         return None
-    rows, width = table.values.shape
-    counts, terms = np.bincount(codes, minlength=series), np.nan_to_num(table.terms)
+    rows, width = wide.values.shape
+    counts, terms = np.bincount(codes, minlength=series), np.nan_to_num(wide.terms)
     channel = np.broadcast_to(np.arange(width, dtype=np.int32), (rows, width))
     if complete:
         obs_offsets = np.arange(0, rows * width + 1, width)
-        return Events(counts, time, obs_offsets, channel.reshape(-1), table.values.reshape(-1), terms)
+        return Events(counts, time, obs_offsets, channel.reshape(-1), wide.values.reshape(-1), terms)
     seen = ~missing
-    return Events(counts, time, offsets_of(seen.sum(axis=1)), channel[seen], table.values[seen], terms)
+    return Events(counts, time, offsets_of(seen.sum(axis=1)), channel[seen], wide.values[seen], terms)
 
 
-def _events_of_rows(rows: Rows, places: Places, rules: Rules) -> Events:
-    """Rows in any order of series become events."""
-    rows = rows.informative()
+def _events_of_long(rows: LongRows, places: Places, rules: Rules) -> Events:
+    """Events of rows in any order of series."""
+    rows = rows.observed()
     check_numbers(rows, places)
     rows = _in_order(rows, places, rules)
     new = np.ones(len(rows.time), bool)
@@ -125,7 +207,7 @@ def _events_of_rows(rows: Rows, places: Places, rules: Rules) -> Events:
         if not observed.all():
             check_terms(rows, starts, observed, places)
             lengths = np.add.reduceat(observed.astype(np.int64), starts)
-            rows, starts = rows.pick(observed), offsets_of(lengths)[:-1]
+            rows, starts = rows.take(observed), offsets_of(lengths)[:-1]
             new = np.zeros(len(rows.time), bool)
             new[starts] = True
     rows = _by_channel(rows, new, len(places.schema.channels))
@@ -143,10 +225,10 @@ def _events_of_rows(rows: Rows, places: Places, rules: Rules) -> Events:
     return Events(counts, times, obs_offsets, kept.astype(np.int32, copy=False), value, terms)
 
 
-def _in_order(rows: Rows, places: Places, rules: Rules) -> Rows:
-    """Rows grouped by series, and by time within each: the latter only if they were already, or on request."""
+def _in_order(rows: LongRows, places: Places, rules: Rules) -> LongRows:
+    """Rows grouped by series and ordered by time; times that go back are sorted if the rules say so, else refused."""
     if (rows.series[1:] < rows.series[:-1]).any():
-        rows = rows.pick(stable_order(rows.series, len(places.ids)))
+        rows = rows.take(stable_order(rows.series, len(places.ids)))
     back = rows.time[1:] < rows.time[:-1]
     back &= rows.series[1:] == rows.series[:-1]
     if not back.any():
@@ -159,11 +241,11 @@ def _in_order(rows: Rows, places: Places, rules: Rules) -> Rows:
     for series in np.unique(rows.series[:-1][back]):
         start, stop = offsets[series], offsets[series + 1]
         order[start:stop] = start + np.argsort(rows.time[start:stop], kind="stable")
-    return rows.pick(order)
+    return rows.take(order)
 
 
-def _by_channel(rows: Rows, new: np.ndarray, width: int) -> Rows:
-    """Rows of each event in the order of channels; rows of one channel stay in the order they came in."""
+def _by_channel(rows: LongRows, new: np.ndarray, width: int) -> LongRows:
+    """Rows of each event in the order of channels; rows of one channel stay in the order of the input."""
     back = rows.channel[1:] < rows.channel[:-1]
     back &= ~new[1:]
     if not back.any():
@@ -179,7 +261,7 @@ def _resolve(
     policy: Forbid | KeepLast | Average,
     complain: Callable[[int, int, int], StreamError],
 ) -> Float64[np.ndarray, "_"]:
-    """Values without those at `repeated`, positions that tell again what the position before has told."""
+    """Values without the `repeated` positions, each of which has the same place as the position before it."""
     if not repeated.size:
         return value
     differing = repeated[value[repeated] != value[repeated - 1]]
@@ -193,7 +275,7 @@ def _resolve(
     if isinstance(policy, KeepLast):
         resolved = value[heads + lengths - 1]
     elif differing.size:
-        # Runs of one value keep it to the last bit: only the others are averaged.
+        # Runs of equal values keep them to the last bit: only the others are averaged.
         run = np.repeat(np.arange(len(heads)), lengths)
         position = np.arange(len(run)) - np.repeat(offsets_of(lengths)[:-1] - heads, lengths)
         mean = np.bincount(run, value[position] / lengths[run], minlength=len(heads))
@@ -204,33 +286,35 @@ def _resolve(
     return np.delete(value, repeated)
 
 
-def _terms(rows: Rows, new: np.ndarray, places: Places, rules: Rules) -> np.ndarray:
-    """One value of each term for each event, zero where there is none."""
+def _terms(rows: LongRows, new: np.ndarray, places: Places, rules: Rules) -> np.ndarray:
+    """The terms of each event, zero where there are none."""
     event = np.cumsum(new) - 1
     terms = np.zeros((int(event[-1]) + 1 if len(event) else 0, len(places.schema.terms)))
     for column, term in enumerate(places.schema.terms):
         given = np.flatnonzero(~np.isnan(rows.terms[:, column]))
-        value, where = rows.terms[given, column], event[given]
-        repeated = np.flatnonzero(where[1:] == where[:-1]) + 1
+        value, owner = rows.terms[given, column], event[given]
+        repeated = np.flatnonzero(owner[1:] == owner[:-1]) + 1
 
         def complain(first: int, second: int, others: int, term=term, given=given, value=value) -> StreamError:
-            at = places.at(rows.series[given[first]], rows.time[given[first]])
+            where = places.where(rows.series[given[first]], rows.time[given[first]])
             return StreamError(
-                f"{at} has two different values of the term {term.name!r}, {float(value[first])!r} and "
-                f"{float(value[second])!r}{more(others)}. An event has one: repeat it in each row of the event or "
-                "leave the others empty, or pass duplicates=KeepLast() or duplicates=Average()."
+                f"{where} has two different values of the term {term.name!r}, {float(value[first])!r} and "
+                f"{float(value[second])!r}{more(others)}. An event has one, given in one of its rows or in all.",
+                Remedy.DUPLICATES,
+                where=where,
             )
 
-        terms[np.delete(where, repeated), column] = _resolve(value, repeated, rules.duplicates, complain)
+        terms[np.delete(owner, repeated), column] = _resolve(value, repeated, rules.duplicates, complain)
     return terms
 
 
 def _nonempty(counts: np.ndarray, places: Places, rules: Rules) -> np.ndarray:
-    """Which series stay."""
+    """The mask of series that stay."""
     bare = np.flatnonzero(counts == 0)
     if bare.size and isinstance(rules.empty, Forbid):
         raise StreamError(
-            f"{places.series(bare[0])} has no observation{more(len(bare) - 1)}. Leave it out, or pass empty=Drop() to "
-            "do so here, or empty=Keep() if nothing seen is something to learn from."
+            f"{places.series(bare[0])} has no observation{more(len(bare) - 1)}.",
+            Remedy.EMPTY,
+            where=places.where(bare[0]),
         )
     return counts > 0 if isinstance(rules.empty, Drop) else np.ones(len(counts), bool)

@@ -1,28 +1,30 @@
-"""Values of any numeric kind become float64; anything else is refused by name.
+"""Columns of input become arrays: values become float64, ids and channel names become integer codes.
 
-Columns of labels become codes, at the speed of whoever owns the column.
-
-Labels become codes: ids of series and names of channels.
+This module knows arrays and columns of data frames; what rows and events are, it does not know.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import narwhals as nw
 import numpy as np
 from jaxtyping import Float, Float64, Int32, Int64, Shaped
 
-from logcde.errors import StreamError
-from logcde.streams.faults import more
+from logcde.errors import Remedy, StreamError, Where
+from logcde.streams.faults import more, name, plain_id
 from logcde.streams.schema import Schema, Term, check_names, listed, names_of
 
 LARGEST_WHOLE = 2**53
 
 
-def as_numbers(array: object, place: Callable[[tuple[int, ...]], str]) -> Float64[np.ndarray, "..."]:
-    """Values as float64, None as NaN. `place` puts the position of an offending entry into words.
+Place: TypeAlias = Callable[[tuple[int, ...]], Where]
+"""From the position of an entry in an array to its place in the user's terms, for an error about it."""
 
-    >>> as_numbers([1, None], place=str)
+
+def as_numbers(array: object, place: Place) -> Float64[np.ndarray, "..."]:
+    """Values as float64, None as NaN; anything that is not a number is refused, with its `place`.
+
+    >>> as_numbers([1, None], place=lambda at: Where(detail=f"row {at[0]}"))
     array([ 1., nan])
     """
     array = as_array(array)
@@ -32,8 +34,9 @@ def as_numbers(array: object, place: Callable[[tuple[int, ...]], str]) -> Float6
             large = np.abs(array.astype(np.float64)) > LARGEST_WHOLE
             index = _position(large)
             raise StreamError(
-                f"{place(index)} has the value {int(array[index])}, too large for float64 to hold exactly. "
-                "Scale it first."
+                f"{place(index)} has the value {int(array[index])}, too large for float64 to hold exactly.",
+                "Scale it first.",
+                where=place(index),
             )
         return array.astype(np.float64, copy=False)
     if kind == "O":
@@ -49,15 +52,16 @@ def as_numbers(array: object, place: Callable[[tuple[int, ...]], str]) -> Float6
     item = array[index]
     found = item.item() if isinstance(item, np.generic) else item
     raise StreamError(
-        f"{place(index)} has the value {found!r}, which is not a number. "
-        "Convert it to one, or use NaN for not observed."
+        f"{place(index)} has the value {found!r}, which is not a number.",
+        "Convert it to one, or use NaN for not observed.",
+        where=place(index),
     )
 
 
-def as_values(array: object, place: Callable[[tuple[int, ...]], str]) -> Float[np.ndarray, "..."]:
-    """As `as_numbers`, but values of single precision stay as they are: they are half as much to read.
+def as_values(array: object, place: Place) -> Float[np.ndarray, "..."]:
+    """As `as_numbers`, except that values in single precision stay so, to halve the memory traffic.
 
-    >>> as_values(np.float32([0.1]), place=str)
+    >>> as_values(np.float32([0.1]), place=lambda at: Where())
     array([0.1], dtype=float32)
     """
     array = as_array(array)
@@ -65,7 +69,7 @@ def as_values(array: object, place: Callable[[tuple[int, ...]], str]) -> Float[n
 
 
 def as_array(items: object) -> np.ndarray:
-    """An array of what there is, where NumPy would turn numbers into text that stand beside text.
+    """`np.asarray`, except that lists with text become arrays of objects: NumPy would turn their numbers into text.
 
     >>> as_array([1.5, "high"])
     array([1.5, 'high'], dtype=object)
@@ -105,15 +109,15 @@ def encode_column(column: nw.Series, what: str) -> Encoded:
         return Encoded(codes, numbers[first])
     if column.dtype not in (nw.String, nw.Categorical, nw.Enum, nw.Object):
         raise StreamError(
-            f"The {what} column {column.name!r} is of type {column.dtype}. "
-            "It must hold whole numbers or text: cast it first."
+            f"The {what} column {column.name!r} is of type {column.dtype}.",
+            "It must hold whole numbers or text: cast it first.",
         )
     codes, first = factorise(_physical(column))
     return Encoded(codes, np.array([column[int(row)] for row in first], object))
 
 
 def _physical(column: nw.Series) -> Shaped[np.ndarray, "row"]:
-    """Any whole numbers that tell the labels apart: what narwhals has no word for yet."""
+    """Whole numbers that identify the labels, from the library's own encoding, for which narwhals has no method."""
     native: Any = nw.to_native(column)
     if column.implementation.is_pandas_like():
         return nw.get_native_namespace(column).factorize(native)[0]
@@ -149,7 +153,7 @@ def factorise(numbers: Shaped[np.ndarray, "row"]) -> tuple[Int32[np.ndarray, "ro
 
 
 def _tabulate(numbers: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same through a table over all numbers from low to high, block by block: no row-sized intermediate."""
+    """`factorise` by a lookup table from low to high, in blocks of rows: no intermediate has the size of the input."""
     rows = len(numbers)
     table = np.full(high - low + 1, -1, np.int32)
     firsts: list[np.ndarray] = []
@@ -177,17 +181,21 @@ def series_ids(ids: Sequence | np.ndarray | None, count: int) -> Shaped[np.ndarr
     if ids is None:
         return np.arange(count)
     if len(ids) != count:
-        raise StreamError(f"There are {count} series, but {len(ids)} ids. Give one id for each series.")
+        raise StreamError(f"There are {count} series, but {len(ids)} ids.", "Give one id for each series.")
     labels = id_array(ids)
     seen, counts = np.unique(labels, return_counts=True)
     if (counts > 1).any():
         repeated = seen[counts > 1]
-        raise StreamError(f"Two series have the id {repeated[0]!r}{more(len(repeated) - 1)}. Ids must be unique.")
+        raise StreamError(
+            f"Two series have the id {name(repeated[0])}{more(len(repeated) - 1)}.",
+            "Ids must be unique.",
+            where=Where(series=plain_id(repeated[0])),
+        )
     return labels
 
 
 def id_array(ids: Sequence | np.ndarray) -> Shaped[np.ndarray, "series"]:
-    """Ids as an array of integers or of string objects, and of nothing else."""
+    """Ids as an array of integers or of string objects; others are refused."""
     labels = np.asarray(ids, object) if isinstance(ids, list | tuple) else np.asarray(ids)
     if labels.dtype.kind in "UT":
         return labels.astype(object)
@@ -198,13 +206,12 @@ def id_array(ids: Sequence | np.ndarray) -> Shaped[np.ndarray, "series"]:
         wrong = next((label for label in labels if not isinstance(label, kinds) or isinstance(label, bool)), None)
         if wrong is None and None not in labels:
             return labels if kinds == (str,) else labels.astype(np.int64)
-        raise StreamError(
-            f"The series id {wrong!r} is not {'text' if kinds == (str,) else 'a whole number'}. {_ADVICE}"
-        )
-    raise StreamError(f"The series ids are of type {labels.dtype.name}, such as {labels[0].item()!r}. {_ADVICE}")
+        expected = "text" if kinds == (str,) else "a whole number"
+        raise StreamError(f"The series id {wrong!r} is not {expected}.", ALIKE, where=Where(series=wrong))
+    raise StreamError(f"The series ids are of type {labels.dtype.name}, such as {labels[0].item()!r}.", ALIKE)
 
 
-_ADVICE = "Ids are whole numbers throughout or text throughout: convert them."
+ALIKE = "Ids are whole numbers throughout or text throughout: convert them."
 
 
 def encode(labels: Sequence) -> tuple[Int64[np.ndarray, "row"], list]:
@@ -225,12 +232,13 @@ def schema_for(channels: Sequence[str] | None, width: int, terms: tuple[Term, ..
         if terms != schema.terms:
             raise StreamError(
                 f"The schema has the terms {listed([term.name for term in schema.terms])}, but the input has "
-                f"{listed([term.name for term in terms])}. Give the same terms in the same order."
+                f"{listed([term.name for term in terms])}.",
+                "Give the same terms in the same order.",
             )
     names = schema.channels if schema else names_of(channels or [f"x{i + 1}" for i in range(width)])
     if len(names) != width:
         raise StreamError(
-            f"There are {len(names)} channel names, but the values have {width} columns. Name each column."
+            f"There are {len(names)} channel names, but the values have {width} columns.", "Name each column."
         )
     return Schema(names, terms=terms)
 
@@ -241,12 +249,9 @@ def channel_codes(
     channels: Sequence[str] | None,
     terms: tuple[Term, ...],
     schema: Schema | None,
-    place: Callable[[tuple[int, ...]], str],
+    place: Place,
 ) -> tuple[Schema, Int32[np.ndarray, "row"]]:
-    """The schema of a long table, and codes into its channels. Without names given, they are those seen, sorted.
-
-    `place` puts a row into words, for an error about it.
-    """
+    """The schema of a long table, and codes into its channels. Without names given, they are those seen, sorted."""
     if schema is not None:
         refuse_both(channels, schema)
     check_names(tuple(seen))
@@ -257,17 +262,20 @@ def channel_codes(
     known = table[codes] if len(seen) else codes.astype(np.int32)
     if (table < 0).any():
         unknown = np.flatnonzero(known < 0)
+        at = place((int(unknown[0]),))
         raise StreamError(
-            f"{place((int(unknown[0]),))}: this channel is not one of {listed(names)}{more(len(unknown) - 1)}. "
-            "Add it to the channels, or leave out its rows."
+            f"{at}: this channel is not one of {listed(names)}{more(len(unknown) - 1)}.",
+            Remedy.UNKNOWN_CHANNEL,
+            where=at,
         )
     return made, known
 
 
 def refuse_both(channels: Sequence[str] | None, schema: Schema) -> None:
-    """A schema names the channels already."""
+    """Refuse names of channels that differ from those of the schema."""
     if channels is not None and names_of(channels) != schema.channels:
         raise StreamError(
             f"Both channels and a schema were given, and they differ: {listed(tuple(channels))} against "
-            f"{listed(schema.channels)}. Leave out the channels."
+            f"{listed(schema.channels)}.",
+            "Leave out the channels.",
         )

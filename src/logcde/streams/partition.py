@@ -1,32 +1,44 @@
-"""Partitions: where each series' horizon is cut into query intervals, free of where its observations are.
+"""Partitions: the query points that cut each series' horizon into intervals, independent of its observations.
 
 The partition pi = {0 = r_0 < r_1 < ... < r_M = T} of `sec:procedure` in the paper, one for each series. Intervals
-are half open; which event falls into which is the embedding's business, not this module's.
+are half open; the embedding decides which event belongs to which.
 """
 
 import abc
 import dataclasses
-from collections.abc import Sequence
-from datetime import timedelta
+import enum
+from collections.abc import Callable, Sequence
+from datetime import UTC, timedelta
 from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from logcde.errors import PartitionError, StreamError
+from logcde.errors import PartitionError, Remedy, StreamError
 from logcde.kernels.events import cut_every
-from logcde.streams.calendar import Calendar, calendar_points
-from logcde.streams.clock import Clock, Stamps
-from logcde.streams.columns import AbstractStreams
+from logcde.streams.clock import Clock, DatetimeClock, Stamps, zone_named
 from logcde.streams.faults import Places, more
-from logcde.streams.knots import frozen
-from logcde.streams.ragged import offsets_of, owners
+from logcde.streams.ragged import frozen, offsets_of, owners
 from logcde.streams.stamps import read_stamps
+from logcde.streams.streams import Streams
+
+FIRST_MONDAY = 4  # days after 1970-01-01, a Thursday
+
+
+class Calendar(enum.Enum):
+    """A unit of the calendar, with its length in NumPy's units. Weeks begin on Monday."""
+
+    HOUR = (1, "h")
+    DAY = (1, "D")
+    WEEK = (7, "D")
+    MONTH = (1, "M")
+    QUARTER = (3, "M")
+    YEAR = (1, "Y")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cuts:
-    """The query points of every series, end to end, at least two for each."""
+    """The query points of every series, end to end; each series has at least two."""
 
     offsets: Int64[np.ndarray, "_"]
     points: Float64[np.ndarray, "point"]
@@ -37,16 +49,15 @@ class Cuts:
 
 
 class Partition(abc.ABC):
-    """A rule that cuts every series' horizon into intervals: make one with the methods below.
+    """A rule that cuts every series' horizon into intervals. Make one with its static methods.
 
-    >>> from logcde.streams import Streams
     >>> streams = Streams.from_arrays([[0.0, 3.0, 6.0]], [[[1.0], [2.0], [3.0]]])
     >>> Partition.uniform(3).cuts(streams).points
     array([0., 2., 4., 6.])
     """
 
     @abc.abstractmethod
-    def cuts(self, streams: AbstractStreams) -> Cuts:
+    def cuts(self, streams: Streams) -> Cuts:
         """The query points of every series."""
 
     @staticmethod
@@ -60,10 +71,10 @@ class Partition(abc.ABC):
 
     @staticmethod
     def at(points: Sequence | np.ndarray, partial: bool = False) -> "Partition":
-        """Given points: one increasing array for all series, or a list with one for each series.
+        """Given query points: one increasing array for all series, or a list with one for each series.
 
         Points are times, datetimes or durations. They go from 0 to the horizon; with `partial=True` they may start
-        later and end earlier, and what lies outside is not looked at.
+        later and end earlier, and observations outside are not embedded.
 
         >>> Partition.at([0.0, 1.0, 6.0])
         Partition.at([0.0, 1.0, 6.0])
@@ -81,9 +92,10 @@ class Partition(abc.ABC):
 
     @staticmethod
     def every_events(events: int) -> "Partition":
-        """A new interval begins at every series' own event number `events`, 2 `events`, ..., counted from 0.
+        """Intervals with this many events each: cuts at each series' own events number `events`, 2 `events`, ...
 
-        Since an event at a cut belongs to the interval that begins there, every interval but the last has this many.
+        An event at a cut belongs to the interval that begins there. Events are counted from 0; the last interval may
+        have fewer, or one more if an event is at the horizon.
 
         >>> Partition.every_events(10)
         Partition.every_events(10)
@@ -92,7 +104,7 @@ class Partition(abc.ABC):
 
     @staticmethod
     def calendar(unit: Calendar) -> "Partition":
-        """Cuts where a new hour, day, week, month, quarter or year begins on the clock of the data's time zone.
+        """Cuts where an hour, day, week, month, quarter or year begins on wall clocks of the data's time zone.
 
         >>> Partition.calendar(Calendar.DAY)
         Partition.calendar(Calendar.DAY)
@@ -106,9 +118,11 @@ class _Uniform(Partition):
 
     def __post_init__(self) -> None:
         if self.intervals < 1:
-            raise PartitionError(f"A partition needs at least one interval, but {self.intervals} were asked for.")
+            raise PartitionError(
+                f"The number of intervals is {self.intervals}.", "A partition has at least one interval."
+            )
 
-    def cuts(self, streams: AbstractStreams) -> Cuts:
+    def cuts(self, streams: Streams) -> Cuts:
         # Multiply first: T k / M is a whole number wherever it should be, T (k / M) is not.
         points = streams.horizon[:, None] * np.arange(self.intervals + 1.0) / self.intervals
         points[:, -1] = streams.horizon
@@ -123,12 +137,12 @@ class _At(Partition):
     points: Sequence | np.ndarray
     partial: bool
 
-    def cuts(self, streams: AbstractStreams) -> Cuts:
+    def cuts(self, streams: Streams) -> Cuts:
         nested = _nested(self.points)
         if nested and len(self.points) != len(streams):
             raise PartitionError(
-                f"There are {len(self.points)} lists of query points, but {len(streams)} series. "
-                "Give one list for each series, or one for all."
+                f"There are {len(self.points)} lists of query points, but {len(streams)} series.",
+                "Give one list for each series, or one for all.",
             )
         try:
             if nested and streams.origins is None and _alike(self.points):  # the usual case, all series at once
@@ -139,12 +153,13 @@ class _At(Partition):
                 sizes = np.array([len(part) for part in lists], np.int64)
                 points = np.concatenate([np.empty(0), *lists])
         except StreamError as error:
-            raise PartitionError(f"These query points do not fit the streams. {error}") from error
+            found = f"These query points do not fit the streams. {error.found}"
+            raise PartitionError(found, error.remedy, where=error.where) from error
         cuts = Cuts(offsets_of(sizes), points)
         _check(cuts, streams, self.partial)
         return cuts
 
-    def _each(self, streams: AbstractStreams, nested: bool) -> list[np.ndarray]:
+    def _each(self, streams: Streams, nested: bool) -> list[np.ndarray]:
         """Every series' points as times."""
         if nested:
             return [_times(read_stamps(points), streams, series) for series, points in enumerate(self.points)]
@@ -164,7 +179,7 @@ class Every(Partition):
 
     step: int | float | timedelta | np.timedelta64
 
-    def cuts(self, streams: AbstractStreams) -> Cuts:
+    def cuts(self, streams: Streams) -> Cuts:
         """Multiples of the step, then the horizon."""
         clock = streams.schema.clock
         whole = self.inner(streams.horizon, clock) + 1
@@ -175,7 +190,7 @@ class Every(Partition):
         return Cuts(offsets, points)
 
     def inner(self, horizon: Float64[np.ndarray, "_"], clock: Clock) -> Int64[np.ndarray, "_"]:
-        """How many cuts there are between 0 and each horizon. A last interval shorter than rounding is none."""
+        """The number of cuts between 0 and each horizon. A last interval shorter than rounding errors is left out."""
         return np.ceil(horizon / self.length(clock) * (1 - 1e-12)).astype(np.int64) - 1
 
     def points(self, number: Int64[np.ndarray, "_"], clock: Clock) -> Float64[np.ndarray, "_"]:
@@ -187,9 +202,10 @@ class Every(Partition):
         try:
             step = float(clock.times(read_stamps(np.asarray(self.step)[None]))[0])
         except StreamError as error:
-            raise PartitionError(f"The step {self.step!r} does not fit the streams. {error}") from error
+            found = f"The step {self.step!r} does not fit the streams. {error.found}"
+            raise PartitionError(found, error.remedy, where=error.where) from error
         if not (np.isfinite(step) and step > 0):
-            raise PartitionError(f"The step of a partition must be positive and finite, but it is {self.step!r}.")
+            raise PartitionError(f"The step of the partition is {self.step!r}.", "It must be positive and finite.")
         return step
 
     def __repr__(self) -> str:
@@ -204,9 +220,9 @@ class EveryEvents(Partition):
 
     def __post_init__(self) -> None:
         if self.events < 1:
-            raise PartitionError(f"An interval needs at least one event, but {self.events} were asked for.")
+            raise PartitionError(f"The number of events is {self.events}.", "An interval has at least one event.")
 
-    def cuts(self, streams: AbstractStreams) -> Cuts:
+    def cuts(self, streams: Streams) -> Cuts:
         """The stamps of events number `events`, 2 `events`, ..., between 0 and the horizon."""
         inner = np.maximum(np.diff(streams.offsets) - 1, 0) // self.events
         some = np.flatnonzero(inner)
@@ -226,8 +242,8 @@ class EveryEvents(Partition):
 class _ByCalendar(Partition):
     unit: Calendar
 
-    def cuts(self, streams: AbstractStreams) -> Cuts:
-        series, points = calendar_points(self.unit, streams)
+    def cuts(self, streams: Streams) -> Cuts:
+        series, points = _calendar_points(self.unit, streams)
         inside = (points > 0) & (points < streams.horizon[series])
         return _enclosed(series[inside], points[inside], streams)
 
@@ -235,7 +251,57 @@ class _ByCalendar(Partition):
         return f"Partition.calendar({self.unit})"
 
 
-def _enclosed(series: np.ndarray, points: np.ndarray, streams: AbstractStreams) -> Cuts:
+def _calendar_points(
+    unit: Calendar, streams: Streams
+) -> tuple[Int64[np.ndarray, "point"], Float64[np.ndarray, "point"]]:
+    """The series and the time of every beginning of a unit within a series' horizon, sorted by both."""
+    clock = streams.schema.clock
+    if not isinstance(clock, DatetimeClock):
+        raise PartitionError(
+            "These streams count time in plain numbers or durations, which have no calendar.", Remedy.CALENDAR
+        )
+    if not len(streams):
+        return np.empty(0, np.int64), np.empty(0)
+    starts = clock.stamps(np.zeros(len(streams)), streams.origins)
+    ends = clock.stamps(streams.horizon, streams.origins)
+    moments = beginnings(unit, starts.min(), ends.max(), clock.zone).astype(starts.dtype)
+    first, last = np.searchsorted(moments, starts, side="left"), np.searchsorted(moments, ends, side="right")
+    offsets = offsets_of(last - first)
+    series = owners(offsets)
+    position = np.arange(len(series)) + (first - offsets[:-1])[series]
+    origins = None if streams.origins is None else streams.origins[series]
+    return series, clock.times(Stamps(moments[position], clock.zone), origins)
+
+
+def beginnings(unit: Calendar, start: np.datetime64, end: np.datetime64, zone: str | None) -> np.ndarray:
+    """Every moment from `start` to `end`, and possibly some outside, at which a unit begins on the zone's wall clock.
+
+    >>> start, end = np.datetime64("2024-03-31T03", "s"), np.datetime64("2024-03-31T23", "s")
+    >>> beginnings(Calendar.DAY, start, end, "Europe/Paris")
+    array(['2024-03-29T23:00:00', '2024-03-30T23:00:00',
+           '2024-03-31T22:00:00'], dtype='datetime64[s]')
+    """
+    step, counted = unit.value
+    day = np.timedelta64(1, "D")
+    # A day on either side covers every offset from UTC.
+    low, high = (start - day).astype("datetime64[h]"), (end + day).astype("datetime64[h]")
+    shift = FIRST_MONDAY if unit is Calendar.WEEK else 0
+    first = (low.astype(f"datetime64[{counted}]").astype(np.int64) - shift) // step
+    last = (high.astype(f"datetime64[{counted}]").astype(np.int64) - shift) // step
+    walls = (np.arange(first, last + 1) * step + shift).astype(f"datetime64[{counted}]").astype("datetime64[s]")
+    if zone is None:
+        return walls
+    # An hour that wall clocks show twice begins twice. One that they skip begins where the next one does.
+    place, folds = zone_named(zone), (0, 1) if unit is Calendar.HOUR else (0,)
+    moments = {
+        wall.replace(tzinfo=place, fold=fold).astimezone(UTC).replace(tzinfo=None)
+        for wall in walls.tolist()
+        for fold in folds
+    }
+    return np.array(sorted(moments), "datetime64[s]")
+
+
+def _enclosed(series: np.ndarray, points: np.ndarray, streams: Streams) -> Cuts:
     """Inner points, sorted by series and time, between 0 and each horizon."""
     counts = np.bincount(series, minlength=len(streams))
     offsets = offsets_of(counts + 2)
@@ -247,7 +313,7 @@ def _enclosed(series: np.ndarray, points: np.ndarray, streams: AbstractStreams) 
 
 
 def _multiples(step: np.generic, number: Int64[np.ndarray, "point"]) -> np.ndarray:
-    """Multiples of a step, so exact that an observation stamped 0.3 falls on the third cut at 0.1."""
+    """Multiples of a step, exact for decimal steps: an observation at 0.3 falls on the third cut of step 0.1."""
     if step.dtype.kind == "m":
         return number * step
     ratio = Fraction(float(step)).limit_denominator(1_000_000)
@@ -255,33 +321,34 @@ def _multiples(step: np.generic, number: Int64[np.ndarray, "point"]) -> np.ndarr
 
 
 def _nested(points: Sequence | np.ndarray) -> bool:
-    """Whether these are points of each series rather than points of all."""
+    """Whether there is a list of points for each series, rather than one for all."""
     if isinstance(points, np.ndarray) and points.dtype != object:
         return points.ndim > 1
     return len(points) > 0 and isinstance(points[0], Sequence | np.ndarray)
 
 
 def _alike(points: Sequence | np.ndarray) -> bool:
-    """Whether the points of every series are an array of one and the same type."""
+    """Whether the points of every series are an array, all of one type."""
     return all(type(part) is np.ndarray and part.ndim == 1 for part in points) and (
         len({part.dtype for part in points}) == 1
     )
 
 
-def _times(stamps: Stamps, streams: AbstractStreams, series: int) -> Float64[np.ndarray, "point"]:
+def _times(stamps: Stamps, streams: Streams, series: int) -> Float64[np.ndarray, "point"]:
     origins = None if streams.origins is None else streams.origins[series : series + 1]
     return streams.schema.clock.times(stamps, origins)
 
 
-def _check(cuts: Cuts, streams: AbstractStreams, partial: bool) -> None:
+def _check(cuts: Cuts, streams: Streams, partial: bool) -> None:
     """Refuse points that are too few, missing, not increasing, outside the horizon, or that do not cover it."""
     places = Places(streams.ids, streams.schema, streams.origins)
     counts, series = np.diff(cuts.offsets), owners(cuts.offsets)
 
-    def refuse(bad: np.ndarray, of: np.ndarray, found, advice: str) -> None:
+    def refuse(bad: np.ndarray, of: np.ndarray, found: Callable[[int, int], str], remedy: Remedy | str) -> None:
         if bad.size:
-            code = of[bad[0]]
-            raise PartitionError(f"{places.series(code)}: {found(bad[0], code)}{more(len(bad) - 1)}. {advice}")
+            code = int(of[bad[0]])
+            found_there = f"{places.series(code)}: {found(int(bad[0]), code)}{more(len(bad) - 1)}."
+            raise PartitionError(found_there, remedy, where=places.where(code))
 
     every = np.arange(len(streams))
     refuse(
@@ -311,7 +378,7 @@ def _check(cuts: Cuts, streams: AbstractStreams, partial: bool) -> None:
             f"the query point {places.stamp(code, cuts.points[at])} lies outside "
             f"[{places.stamp(code, 0.0)}, {places.stamp(code, streams.horizon[code])}]"
         ),
-        "Leave it out, or give the streams a later horizon.",
+        Remedy.LATER_HORIZON,
     )
     if partial:
         return
@@ -322,7 +389,7 @@ def _check(cuts: Cuts, streams: AbstractStreams, partial: bool) -> None:
             f"the first query point is {places.stamp(code, cuts.points[cuts.offsets[code]])} and not the start, "
             f"{places.stamp(code, 0.0)}"
         ),
-        "Add the start, or pass partial=True to look at a part only.",
+        Remedy.PARTIAL,
     )
     refuse(
         np.flatnonzero(cuts.points[cuts.offsets[1:] - 1] < streams.horizon),
@@ -331,5 +398,5 @@ def _check(cuts: Cuts, streams: AbstractStreams, partial: bool) -> None:
             f"the last query point is {places.stamp(code, cuts.points[cuts.offsets[code + 1] - 1])} and not the "
             f"horizon, {places.stamp(code, streams.horizon[code])}"
         ),
-        "Add the horizon, or pass partial=True to look at a part only.",
+        Remedy.PARTIAL,
     )

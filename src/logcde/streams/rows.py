@@ -1,8 +1,9 @@
-"""Rows of input on their way to events: long, one observation each, or wide, one stamp each."""
+"""Rows of input on their way to events: long, one observation in each row, or wide, one stamp in each row.
+
+Also the policies of ingest: what to do with repeated values and empty series, and where datetimes count from.
+"""
 
 import dataclasses
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ class Forbid:
 
 @dataclasses.dataclass(frozen=True)
 class KeepLast:
-    """Of several values for one series, stamp and channel, keep the one that comes last in the input."""
+    """Of several values for one series, stamp and channel, keep the last one in the order of the input."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,12 +27,12 @@ class Average:
 
 @dataclasses.dataclass(frozen=True)
 class Drop:
-    """Leave out series without a single observation."""
+    """Leave out series without any observation."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Keep:
-    """Keep series without a single observation: their intervals still carry the passing of time."""
+    """Keep series without any observation: their intervals still carry the passing of time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +45,11 @@ class FirstStamp:
     """Datetimes count from each series' own first observed stamp."""
 
 
-class Rows(NamedTuple):
-    """Long rows. A NaN value is no observation, a NaN term is no term."""
+class LongRows(NamedTuple):
+    """One observation in each row. A NaN value is no observation, a NaN term is no term.
+
+    `series` and `channel` are codes into the ids and the channels of the schema.
+    """
 
     series: Shaped[np.ndarray, "row"]
     time: Float64[np.ndarray, "row"]
@@ -53,41 +57,41 @@ class Rows(NamedTuple):
     value: Float64[np.ndarray, "row"]
     terms: Float64[np.ndarray, "row terms"]
 
-    def pick(self, rows: np.ndarray) -> "Rows":
-        """Some of the rows."""
-        return Rows(*(column[rows] for column in self))
+    def take(self, rows: np.ndarray) -> "LongRows":
+        """The chosen rows, by position or by mask."""
+        return LongRows(*(column[rows] for column in self))
 
-    def informative(self) -> "Rows":
-        """The rows that say anything: those with a value, or with a term."""
+    def observed(self) -> "LongRows":
+        """The rows that have a value or a term."""
         keep = ~np.isnan(self.value)
         if self.terms.shape[1]:
             keep |= ~np.isnan(self.terms).all(axis=1)
-        return self if keep.all() else self.pick(keep)
+        return self if keep.all() else self.take(keep)
 
 
-class Table(NamedTuple):
-    """Wide rows. A NaN value is no observation, a row of NaN no event."""
+class WideRows(NamedTuple):
+    """One stamp in each row, one channel in each column. A NaN value is no observation, a row of NaN no event."""
 
     series: Shaped[np.ndarray, "row"]
     time: Float64[np.ndarray, "row"]
     values: Float[np.ndarray, "row channel"]
     terms: Float64[np.ndarray, "row terms"]
 
-    def pick(self, rows: np.ndarray) -> "Table":
-        """Some of the rows."""
-        return Table(*(column[rows] for column in self))
+    def take(self, rows: np.ndarray) -> "WideRows":
+        """The chosen rows, by position or by mask."""
+        return WideRows(*(column[rows] for column in self))
 
-    def long(self) -> Rows:
-        """The same input, one observation each, in double precision, since values may be averaged."""
+    def long(self) -> LongRows:
+        """The same input as long rows, in double precision, since values may be averaged."""
         rows, width = self.values.shape
         repeat = np.repeat(np.arange(rows), width)
         channel = np.tile(np.arange(width, dtype=np.int32), rows)
         values = self.values.reshape(-1).astype(np.float64, copy=False)
-        return Rows(self.series[repeat], self.time[repeat], channel, values, self.terms[repeat])
+        return LongRows(self.series[repeat], self.time[repeat], channel, values, self.terms[repeat])
 
 
 class Events(NamedTuple):
-    """Events of all series in order, each series' number of them, and where each one's observations begin."""
+    """Events of all series in order: how many each series has, and the offsets of each event's observations."""
 
     counts: Int64[np.ndarray, "series"]
     time: Float64[np.ndarray, "event"]
@@ -95,32 +99,3 @@ class Events(NamedTuple):
     channel: Int32[np.ndarray, "obs"]
     value: Float[np.ndarray, "obs"]
     terms: Float64[np.ndarray, "event terms"]
-
-
-def by_channel(
-    channel: Int32[np.ndarray, "obs"], value: Float[np.ndarray, "obs"], channels: int
-) -> Iterator[Float64[np.ndarray, "_"]]:
-    """The values of one channel after another, in double precision.
-
-    >>> list(by_channel(np.array([1, 0, 1], np.int32), np.array([5.0, 6.0, 7.0]), 2))
-    [array([6.]), array([5., 7.])]
-    """
-    order = stable_order(channel, channels)
-    edges = np.searchsorted(channel[order], np.arange(channels + 1))
-    for start, stop in pairwise(edges):
-        yield value[order[start:stop]].astype(np.float64)
-
-
-def stable_order(codes: np.ndarray, bound: int) -> np.ndarray:
-    """A stable argsort of codes below `bound`, in passes of 16 bits, for which NumPy has a radix sort.
-
-    >>> stable_order(np.array([2, 0, 1, 0]), 3)
-    array([1, 3, 2, 0])
-    """
-    order = np.argsort((codes & 0xFFFF).astype(np.uint16), kind="stable")
-    shift = 16
-    while bound > 1 << shift:
-        digit = ((codes >> shift) & 0xFFFF).astype(np.uint16)
-        order = order[np.argsort(digit[order], kind="stable")]
-        shift += 16
-    return order

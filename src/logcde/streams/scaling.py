@@ -1,7 +1,7 @@
-"""Values in like units: every channel clipped, bent if its tails are long, centred and divided by its spread.
+"""Channel scalers: every channel's values clipped, compressed if their tails are long, centred and divided by a spread.
 
-Units are learnt from training streams and belong to the embedding, so that values go in as they were measured, in
-training and online. Streams themselves are never changed.
+Scalers are fitted to training streams and belong to the embedding, so that a model takes values as they were measured,
+in training and online. Streams themselves are never changed.
 """
 
 import abc
@@ -9,29 +9,27 @@ import dataclasses
 import functools
 import math
 from collections.abc import Mapping
-from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
-from logcde.errors import StreamError
-from logcde.streams.columns import AbstractStreams
-from logcde.streams.rows import by_channel
+from logcde.errors import StreamError, Where
+from logcde.streams.ragged import by_channel
 from logcde.streams.schema import listed
+from logcde.streams.streams import Streams
 
-Kind = TypeVar("Kind", bound=AbstractStreams)
 NORMAL = 1.3489795003921634
-"""The distance between the quartiles of a normal distribution, in standard deviations."""
+"""The interquartile range of a normal distribution, in standard deviations."""
 LEAST = 1e-9
-"""What is this much smaller than something else is nothing."""
+"""A spread smaller than this, relative to the values, is rounding error."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ChannelScale:
-    """(g(x) - centre) / spread, of values that are first clipped to [low, high]; g(x) is arsinh(x / bend).
+    """The scale of one channel: x becomes (g(x) - centre) / spread, after clipping x to [low, high].
 
-    The inverse hyperbolic sine is the identity for what is much smaller than `bend` and a logarithm, of either sign,
-    for what is much larger. With an infinite one, g(x) = x.
+    g(x) = arsinh(x / bend) is linear for values much smaller than `bend` and logarithmic, for either sign, for much
+    larger ones. If `bend` is infinite, g(x) = x.
     """
 
     centre: float = 0.0
@@ -42,29 +40,29 @@ class ChannelScale:
 
 
 class AbstractScaler(abc.ABC):
-    """How the scale of a channel is found from its values."""
+    """A rule that finds the scale of a channel from its values. Subclass it to give `ChannelScaler.fit` your own."""
 
     @abc.abstractmethod
     def scale(self, values: Float[np.ndarray, "obs"], low: float, high: float) -> ChannelScale:
-        """Of all observed values of a channel, at least one, within limits that are given."""
+        """The scale of a channel from all its observed values, at least one, and its limits."""
 
 
 @dataclasses.dataclass(frozen=True)
 class StandardScaler(AbstractScaler):
-    """Mean and standard deviation. A few wild values decide both: see `RobustScaler`."""
+    """Mean and standard deviation. Outliers dominate both: see `RobustScaler`."""
 
     def scale(self, values: Float[np.ndarray, "obs"], low: float, high: float) -> ChannelScale:
-        """Clipped by the given limits only."""
+        """The mean and the standard deviation of the clipped values."""
         kept = np.clip(values, low, high)
         return ChannelScale(float(kept.mean()), _spread(kept), low, high)
 
 
 @dataclasses.dataclass(frozen=True)
 class MinMaxScaler(AbstractScaler):
-    """From the least to the greatest value, which become -1 and 1."""
+    """The least value becomes -1, the greatest 1."""
 
     def scale(self, values: Float[np.ndarray, "obs"], low: float, high: float) -> ChannelScale:
-        """Clipped by the given limits only."""
+        """The middle and half the range of the clipped values."""
         kept = np.clip(values, low, high)
         least, greatest = float(kept.min()), float(kept.max())
         return ChannelScale((least + greatest) / 2, (greatest - least) / 2 or 1.0, low, high)
@@ -72,10 +70,12 @@ class MinMaxScaler(AbstractScaler):
 
 @dataclasses.dataclass(frozen=True)
 class RobustScaler(AbstractScaler):
-    """Median and quartiles; a share of `tails` is clipped at either end; channels with long tails are bent.
+    """Median and quartiles, with clipped tails; channels with long tails are compressed by arsinh.
 
-    A tail is long if its outermost half percent begins more than `long` times as far from the median as its quartile:
-    that is 3.8 for normal values, 6.6 for exponential ones and 13 for the exponentials of normal ones.
+    Attributes:
+        tails: The share of values that is clipped at either end.
+        long: A tail is long if its outermost half percent begins more than `long` times as far from the median as its
+            quartile. This ratio is 3.8 for normal values, 6.6 for exponential and 13 for log-normal ones.
     """
 
     tails: float = 0.0005
@@ -83,10 +83,12 @@ class RobustScaler(AbstractScaler):
 
     def __post_init__(self) -> None:
         if not 0 <= self.tails < 0.25:
-            raise StreamError(f"A share of {self.tails} would be clipped at either end. It is at least 0, below 0.25.")
+            raise StreamError(
+                f"A share of {self.tails} would be clipped at either end.", "It must be at least 0 and below 0.25."
+            )
 
     def scale(self, values: Float[np.ndarray, "obs"], low: float, high: float) -> ChannelScale:
-        """Clipped where values become rare, and by the given limits."""
+        """The median and the quartiles, clipped at quantiles of the tails and at the given limits."""
         kept = np.clip(values, low, high)
         low, high = (float(end) for end in np.quantile(kept, [self.tails, 1 - self.tails]))
         kept = np.clip(kept, low, high)
@@ -104,7 +106,7 @@ class RobustScaler(AbstractScaler):
 
 @dataclasses.dataclass(frozen=True)
 class Clipped:
-    """How many of a channel's observations are beyond its limits."""
+    """The number of a channel's observations, and of those below and above its limits."""
 
     channel: str
     observations: int
@@ -114,9 +116,15 @@ class Clipped:
 
 @dataclasses.dataclass(frozen=True)
 class ChannelScaler:
-    """A scale for each channel. Give it to an `Embedding`; called with streams, it gives streams in these units.
+    """A scale for each channel. Pass it to `Embedding(scaler=...)`, or call it with streams to scale them.
 
-    >>> from logcde.streams import Streams
+    Scale channels whose units differ (beats per minute, mg/l) before a model sees their increments: at depth 2 and more
+    the log-signature multiplies them. Fit the scaler to the training streams only.
+
+    Attributes:
+        channels: The names of the channels.
+        each: The scale of each.
+
     >>> streams = Streams.from_dense(np.array([[[60.0, 1.0], [70.0, 30.0], [80.0, 900.0]]]), channels=["pulse", "crp"])
     >>> scaler = ChannelScaler.fit(streams, StandardScaler(), limits={"crp": (0.0, 300.0)})
     >>> scaler(streams).value.reshape(3, 2)[:, 0].round(3)
@@ -131,28 +139,36 @@ class ChannelScaler:
     @classmethod
     def fit(
         cls,
-        streams: AbstractStreams,
+        streams: Streams,
         units: AbstractScaler = RobustScaler(),
         limits: Mapping[str, tuple[float, float]] | None = None,
     ) -> "ChannelScaler":
-        """Learn units from streams, which should be those of training.
+        """Fit a scale to the values of each channel. A channel that is never observed is not scaled.
 
-        `limits` are the values that a channel can have at all: others, such as a temperature of 0, are clipped before
-        anything is learnt. A channel that is never observed stays as it is.
+        Args:
+            streams: The training streams.
+            units: The rule that finds the scale of a channel.
+            limits: The lowest and highest possible value of some channels. Values outside, such as a body temperature
+                of 0, are clipped before the scale is fitted.
         """
         if streams.schema.terms:
             raise StreamError(
-                f"The streams have higher-order terms, such as {streams.schema.terms[0].name!r}, which are made of "
-                "values as they are. Scale values and terms together, before they become streams."
+                f"The streams have higher-order terms, such as {streams.schema.terms[0].name!r}, which are products of "
+                "unscaled values.",
+                "Scale values and terms together, before they become streams.",
             )
         channels, given = streams.schema.channels, dict(limits or {})
         for name, (low, high) in given.items():
             if name not in channels:
                 raise StreamError(
-                    f"There are limits for {name!r}, which is not a channel: they are {listed(channels)}."
+                    f"There are limits for {name!r}, which is not a channel.", f"The channels are {listed(channels)}."
                 )
             if not low < high:
-                raise StreamError(f"The limits of {name!r} are {low} and {high}. The first is below the second.")
+                raise StreamError(
+                    f"The limits of {name!r} are {low} and {high}.",
+                    "The first must be below the second.",
+                    where=Where(channel=name),
+                )
         each = []
         for name, values in zip(channels, by_channel(streams.channel, streams.value, len(channels)), strict=True):
             low, high = given.get(name, (-math.inf, math.inf))
@@ -162,46 +178,47 @@ class ChannelScaler:
     def __post_init__(self) -> None:
         if len(self.channels) != len(self.each):
             raise StreamError(
-                f"There are {len(self.channels)} channels and {len(self.each)} scales. Give one for each."
+                f"There are {len(self.channels)} channels and {len(self.each)} scales.", "Give one for each."
             )
 
-    def __call__(self, streams: Kind) -> Kind:
-        """The same observations in these units."""
+    def __call__(self, streams: Streams) -> Streams:
+        """The streams with scaled values."""
         self.check(streams.schema.channels)
         value = self._apply(streams.value.astype(np.float64), streams.channel)
         return dataclasses.replace(streams, value=value.astype(streams.value.dtype))
 
     def row(self, row: Float[np.ndarray, "*event channel"]) -> Float[np.ndarray, "*event channel"]:
-        """One number for each channel, NaN for those not observed, in these units."""
+        """Scale rows with one number for each channel, NaN where it is not observed."""
         return self._apply(row, slice(None))
 
     def one(self, channel: str, value: float) -> float:
-        """One value of one channel in these units."""
+        """Scale one value of one channel."""
         place = self.channels.index(channel)
         return float(self._apply(np.array(value, np.float64), slice(place, place + 1))[0])
 
-    def clipped(self, streams: AbstractStreams) -> tuple[Clipped, ...]:
-        """How many observations of each channel are beyond its limits."""
+    def clipped(self, streams: Streams) -> tuple[Clipped, ...]:
+        """Count the observations of each channel that lie outside its limits."""
         self.check(streams.schema.channels)
         low, high = self._arrays[2:4]
         count = len(self.channels)
-        all_of_it = np.bincount(streams.channel, minlength=count)
+        observations = np.bincount(streams.channel, minlength=count)
         below = np.bincount(streams.channel, streams.value < low[streams.channel], minlength=count)
         above = np.bincount(streams.channel, streams.value > high[streams.channel], minlength=count)
-        rows = zip(self.channels, all_of_it, below, above, strict=True)
+        rows = zip(self.channels, observations, below, above, strict=True)
         return tuple(Clipped(name, int(n), int(b), int(a)) for name, n, b, a in rows)
 
     @property
     def limited(self) -> bool:
-        """Whether some channel has limits."""
+        """Whether any channel is clipped."""
         return any(math.isfinite(one.low) or math.isfinite(one.high) for one in self.each)
 
     def check(self, channels: tuple[str, ...]) -> None:
-        """Refuse streams of other channels."""
+        """Refuse streams with other channels."""
         if channels != self.channels:
             raise StreamError(
                 f"The scales are those of the channels {listed(self.channels)}, but the streams have "
-                f"{listed(channels)}. Read them with the schema of the streams that the scales were fitted to."
+                f"{listed(channels)}.",
+                "Read them with the schema of the streams that the scales were fitted to.",
             )
 
     @functools.cached_property
@@ -219,6 +236,6 @@ def _bent(values: np.ndarray, bend: float | np.ndarray) -> np.ndarray:
 
 
 def _spread(values: Float[np.ndarray, "obs"]) -> float:
-    """The standard deviation, or one for a channel that never changes but for rounding: its values become zero."""
+    """The standard deviation, or 1 for a channel that is constant up to rounding: its values become zero."""
     found = float(values.std())
     return found if found > LEAST * float(np.abs(values).max()) else 1.0

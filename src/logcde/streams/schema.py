@@ -1,11 +1,11 @@
-"""What the columns of a stream mean: its channels, its clock, its higher-order terms, its continuous channels."""
+"""The schema of a data set: its channels, its clock, its higher-order terms and its continuous channels."""
 
 import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from logcde.errors import StreamError
+from logcde.errors import StreamError, Where
 from logcde.streams.clock import Clock, NumericClock
 
 Bracket: TypeAlias = str | tuple
@@ -13,12 +13,16 @@ Bracket: TypeAlias = str | tuple
 
 
 COLUMNS = ("series", "time", "channel", "value")
-"""The columns of a long table beside its terms."""
+"""The columns of a long table other than its terms."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """A coordinate of degree two or more of an event's Lie element: a bracket of channels, and its column's name.
+    """A coordinate of degree two or more of an event's Lie element.
+
+    Attributes:
+        name: The name of its column in tables.
+        bracket: The Lie bracket of channels, as nested pairs of their names.
 
     >>> Term("area", ("W1", "W2")).degree
     2
@@ -33,13 +37,13 @@ class Term:
         for part in _parts(self.bracket):
             if not isinstance(part, str) and not (isinstance(part, tuple) and len(part) == 2):
                 raise StreamError(
-                    f"Term {self.name!r} has {part!r} in its bracket {self.bracket!r}. A bracket is a pair, such as "
-                    '("a", "b") or ("a", ("a", "b")), of channel names and brackets.'
+                    f"Term {self.name!r} has {part!r} in its bracket {self.bracket!r}.",
+                    'A bracket is a pair, such as ("a", "b") or ("a", ("a", "b")), of channel names and brackets.',
                 )
         if isinstance(self.bracket, str):
             raise StreamError(
-                f"Term {self.name!r} is the single channel {self.bracket!r}. Terms have degree two or more; "
-                "what a channel is worth goes into its values."
+                f"Term {self.name!r} is the single channel {self.bracket!r}.",
+                "Terms have degree two or more; degree one is the value of the channel.",
             )
 
     @property
@@ -49,7 +53,7 @@ class Term:
 
     @property
     def degree(self) -> int:
-        """How many channels the bracket joins, with repetition."""
+        """The number of channels in the bracket, counted with repetition."""
         return len(self.letters)
 
 
@@ -64,6 +68,8 @@ def _parts(bracket: object) -> Iterator[object]:
 class Schema:
     """Channels in order, clock, higher-order terms and continuous channels of a data set.
 
+    Pass the schema of training data as `schema=` to read further data in the same way.
+
     >>> Schema(("heart_rate", "glucose")).channels
     ('heart_rate', 'glucose')
     """
@@ -75,23 +81,34 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not self.channels:
-            raise StreamError("There is no channel. Streams need at least one.")
+            raise StreamError("There is no channel.", "Streams need at least one.")
         check_names((*self.channels, *self.continuous))
         known = set(self.channels)
         names = [term.name for term in self.terms]
         for term in self.terms:
             if names.count(term.name) > 1:
-                raise StreamError(f"Two terms are named {term.name!r}. Rename one of them.")
+                raise StreamError(f"Two terms are named {term.name!r}.", "Rename one of them.")
             if term.name in (*COLUMNS, *self.channels, *self.continuous):
                 raise StreamError(
-                    f"The term name {term.name!r} is the name of another column already. Rename the term."
+                    f"The term name {term.name!r} is the name of another column already.", "Rename the term."
                 )
             for letter in term.letters:
                 if letter not in known:
                     raise StreamError(
-                        f"Term {term.name!r} uses {letter!r}, which is not a channel. "
-                        f"The channels are {listed(self.channels)}."
+                        f"Term {term.name!r} uses {letter!r}, which is not a channel.",
+                        f"The channels are {listed(self.channels)}.",
                     )
+
+
+def check_same(first: Schema, other: Schema, number: int) -> None:
+    """Refuse a part of a data set, with its number, whose schema differs from that of the first part."""
+    for field in ("channels", "clock", "terms", "continuous"):
+        ours, theirs = getattr(first, field), getattr(other, field)
+        if ours != theirs:
+            raise StreamError(
+                f"Part {number} has the {field} {theirs!r}, but part 0 has {ours!r}.",
+                "Read both with one schema, as in Streams.from_frame(..., schema=first.schema).",
+            )
 
 
 def names_of(channels: Iterable[str]) -> tuple[str, ...]:
@@ -101,7 +118,7 @@ def names_of(channels: Iterable[str]) -> tuple[str, ...]:
     ('pulse', 'temp')
     """
     if isinstance(channels, str):
-        raise StreamError(f"The channels are the text {channels!r}. Give a list of names, as in [{channels!r}].")
+        raise StreamError(f"The channels are the text {channels!r}.", f"Give a list of names, as in [{channels!r}].")
     return tuple(channels)
 
 
@@ -110,19 +127,21 @@ def check_names(names: Sequence) -> None:
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name:
-            raise StreamError(f"{name!r} is not a channel name. Names are non-empty strings.")
+            raise StreamError(f"{name!r} is not a channel name.", "Names are non-empty strings.")
         if name in seen:
-            raise StreamError(f"Two channels are named {name!r}. Rename one of them.")
+            raise StreamError(f"Two channels are named {name!r}.", "Rename one of them.", where=Where(channel=name))
         if name == "time" or name.startswith("#"):
             raise StreamError(
                 f'The channel name {name!r} is taken: "time" and names that begin with "#" are coordinates that the '
-                "embedding adds by itself. Rename the channel."
+                "embedding adds by itself.",
+                "Rename the channel.",
+                where=Where(channel=name),
             )
         seen.add(name)
 
 
 def listed(names: Sequence[object], most: int = 10) -> str:
-    """Names for a sentence, the first few of them.
+    """Names as text for a sentence, at most `most` of them.
 
     >>> listed(("a", "b", "c"), most=2)
     "'a', 'b' and 1 more"
@@ -132,7 +151,7 @@ def listed(names: Sequence[object], most: int = 10) -> str:
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """Which of the names may have been meant, as a question; nothing if none is near.
+    """The name that was probably meant, as a question; empty if none is similar.
 
     >>> nearest("Tme", ("id", "time")), nearest("weight", ("id", "time"))
     ("Did you mean 'time'? ", '')
@@ -143,7 +162,7 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
 
 def missing(column: str, columns: Sequence[str]) -> str:
-    """That a column is not there, and which one may have been meant.
+    """The sentences for a column that a table lacks: similar columns, and those that there are.
 
     >>> missing("tme", ("id", "time"))
     "There is no column 'tme'. Did you mean 'time'? The columns are 'id', 'time'."

@@ -1,9 +1,7 @@
-"""Stamps of any kind, as arrays or as Python objects, become arrays of one of three kinds.
+"""Stamps of any type become arrays, stamps of rows become times since an origin, and horizons become times.
 
-Numbers become float64, datetimes `datetime64` (in UTC, with their zone noted), durations `timedelta64`. What is missing
-(None, NaN, NaT) stays missing and is dealt with by `ingest`, which knows whether it matters.
-
-Stamps of rows become times since an origin, and a horizon becomes a number for each series.
+Numbers become float64, datetimes `datetime64` (in UTC, with the name of their zone), durations `timedelta64`. Missing
+stamps (None, NaN, NaT) stay missing; `ingest` refuses them where there is an observation.
 """
 
 import dataclasses
@@ -14,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float64, Shaped
 
-from logcde.errors import StreamError
+from logcde.errors import Remedy, StreamError, Where
 from logcde.streams.clock import HOUR, Clock, DatetimeClock, NumericClock, Stamps, TimedeltaClock
-from logcde.streams.faults import name
+from logcde.streams.faults import name, plain_id
 from logcde.streams.labels import as_array
 from logcde.streams.rows import Earliest, FirstStamp
 
@@ -39,12 +37,12 @@ def read_stamps(stamps: object) -> Stamps:
     if array.dtype.kind in "fiu":
         return Stamps(_as_floats(array))
     raise StreamError(
-        f"The stamps are of type {array.dtype.name}, which is no kind of time. Use numbers, datetimes or timedeltas."
+        f"The stamps are of type {array.dtype.name}, which is no kind of time.", "Use numbers, datetimes or timedeltas."
     )
 
 
 def on_grid(array: np.ndarray, resolution: str) -> np.ndarray:
-    """Stamps in another resolution, refused where that would change them.
+    """Stamps in another resolution; refused where a stamp would change.
 
     >>> on_grid(np.array(["2024-01-01T00:01"], "datetime64[m]"), "s")
     array(['2024-01-01T00:01:00'], dtype='datetime64[s]')
@@ -57,14 +55,15 @@ def on_grid(array: np.ndarray, resolution: str) -> np.ndarray:
     if changed.any():
         first = array.reshape(-1)[np.argmax(changed.reshape(-1))]
         raise StreamError(
-            f"The stamp {first} is finer than {dtype}, the resolution of these streams. "
-            "Round it, or cast all stamps to the finer resolution first."
+            f"The stamp {first} is finer than {dtype}, the resolution of these streams.",
+            "Round it, or cast all stamps to the finer resolution first.",
+            where=Where(stamp=str(first)),
         )
     return cast
 
 
 def zone_name(zone: object) -> str:
-    """The name under which `clock.zone_named` finds a time zone again.
+    """The name of a time zone, from which `clock.zone_named` makes the zone.
 
     >>> from datetime import timezone
     >>> zone_name(timezone(timedelta(hours=2))), zone_name(UTC), zone_name("Europe/Paris")
@@ -80,8 +79,8 @@ def _family(array: np.ndarray) -> str:
 def _as_floats(array: np.ndarray) -> Float64[np.ndarray, "..."]:
     if array.dtype.kind in "iu" and array.size and max(-int(array.min()), int(array.max())) > LARGEST_WHOLE:
         raise StreamError(
-            f"The stamps go from {int(array.min())} to {int(array.max())}, too large for float64 to hold exactly. Turn "
-            "them into datetimes, or subtract the first one."
+            f"The stamps go from {int(array.min())} to {int(array.max())}, too large for float64 to hold exactly.",
+            Remedy.EPOCH,
         )
     return array.astype(np.float64, copy=False)
 
@@ -94,7 +93,7 @@ def _in_known_resolution(array: np.ndarray) -> np.ndarray:
     if unit in ("m", "h", "D", "W") or (family == "datetime64" and unit in ("M", "Y")):
         return array.astype(f"{family}[s]")
     raise StreamError(
-        f"Stamps of type {array.dtype} cannot be counted in seconds. Cast them to {family}[ns] or coarser."
+        f"Stamps of type {array.dtype} cannot be counted in seconds.", f"Cast them to {family}[ns] or coarser."
     )
 
 
@@ -107,16 +106,17 @@ def _read_objects(array: np.ndarray) -> Stamps:
     kind = next((kind for kind in (datetime, date, timedelta) if isinstance(given[0], kind)), (int, float, np.number))
     for item in given:
         if not isinstance(item, kind):
-            found = f"The stamp {item!r} is no kind of time"
-            beside = "" if item is given[0] else f" that goes with the stamp {given[0]!r}"
+            found = "is no kind of time" if item is given[0] else f"is not of the type of the first one, {given[0]!r}"
             raise StreamError(
-                f"{found}{beside}. Use numbers, datetimes or timedeltas, the same throughout; "
-                "text must be parsed first."
+                f"The stamp {item!r} {found}.",
+                "Use numbers, datetimes or timedeltas, the same throughout; text must be parsed first.",
+                where=Where(stamp=item),
             )
         if getattr(item, "nanosecond", 0) or getattr(item, "nanoseconds", 0):
             raise StreamError(
-                f"The stamp {item} has nanoseconds, which Python's own types have not. Pass such stamps as an array of "
-                "type datetime64[ns] or timedelta64[ns]."
+                f"The stamp {item} has nanoseconds, which Python's own types lack.",
+                "Pass such stamps as an array of type datetime64[ns] or timedelta64[ns].",
+                where=Where(stamp=str(item)),
             )
     if kind is datetime:
         return _read_datetimes(flat, array.shape)
@@ -131,7 +131,7 @@ def _read_datetimes(items: list[datetime | None], shape: tuple[int, ...]) -> Sta
     zones = {None if item.tzinfo is None else zone_name(item.tzinfo) for item in items if item is not None}
     if len(zones) > 1:
         named = ", ".join(sorted(str(zone) for zone in zones))
-        raise StreamError(f"The stamps mix the time zones {named}. Convert them to one zone first.")
+        raise StreamError(f"The stamps mix the time zones {named}.", "Convert them to one zone first.")
     plain = [
         item if item is None or item.tzinfo is None else item.astimezone(UTC).replace(tzinfo=None) for item in items
     ]
@@ -148,7 +148,7 @@ BLOCK = 1 << 16
 
 @dataclasses.dataclass(frozen=True)
 class ClockOptions:
-    """What the user asked of the clock: a given one, or the unit and origin of one to be made."""
+    """Options of the clock: `clock` itself, or the `unit` and `origin` to make one from the stamps."""
 
     unit: timedelta | None = None
     origin: Origin = Earliest()
@@ -156,7 +156,7 @@ class ClockOptions:
 
 
 class Timing(NamedTuple):
-    """Times of the rows, with the clock that made them, and each series' origin where they differ."""
+    """Times of the rows, the clock that converted them, and each series' origin where they differ."""
 
     times: Float64[np.ndarray, "row"]
     clock: Clock
@@ -170,12 +170,12 @@ def time_rows(
     ids: Shaped[np.ndarray, "series"],
     options: ClockOptions = ClockOptions(),
 ) -> Timing:
-    """Rows' stamps as times. Only observed rows count towards an origin that is taken from the data."""
+    """The stamps of rows as times. Only observed rows determine an origin that is taken from the data."""
     clock = options.clock or _clock_for(stamps, options)
     if stamps.array.dtype.kind != {NumericClock: "f", TimedeltaClock: "m", DatetimeClock: "M"}[type(clock)]:
         raise StreamError(
-            f"The stamps are of type {stamps.array.dtype}, but the schema has a {type(clock).__name__}. "
-            "Convert the stamps, or leave out the schema."
+            f"The stamps are of type {stamps.array.dtype}, but the schema has a {type(clock).__name__}.",
+            "Convert the stamps, or leave out the schema.",
         )
     if isinstance(clock, NumericClock):
         return Timing(clock.times(stamps), clock)
@@ -194,8 +194,9 @@ def time_rows(
             row = start + lost[0]
             raise StreamError(
                 f"Series {name(ids[series[row]])}: the stamp {stamps.array[row]} is so far from the origin that "
-                "float64 cannot hold it exactly. Round the stamps to a coarser resolution, such as microseconds, or "
-                "give an origin nearer to them, for example origin=FirstStamp()."
+                "float64 cannot hold it exactly.",
+                Remedy.NEARER_ORIGIN,
+                where=Where(series=plain_id(ids[series[row]]), stamp=str(stamps.array[row])),
             )
     return Timing(times, clock, origins)
 
@@ -203,7 +204,7 @@ def time_rows(
 def _exact(
     stamps: np.ndarray, times: np.ndarray, clock: TimedeltaClock | DatetimeClock, origins: np.ndarray | None
 ) -> Bool[np.ndarray, "row"]:
-    """Which times lead back to their stamps."""
+    """Whether each time converts back to its stamp."""
     known = np.where(np.isnan(times), 0.0, times)
     return np.ones(len(times), bool) if clock.ticks.always_exact(known) else clock.stamps(known, origins) == stamps
 
@@ -212,11 +213,11 @@ def _clock_for(stamps: Stamps, options: ClockOptions) -> Clock:
     kind = stamps.array.dtype.kind
     if kind != "M" and not isinstance(options.origin, Earliest):
         raise StreamError(
-            f"An origin was given, but the stamps are of type {stamps.array.dtype} and not datetimes. Leave it out."
+            f"An origin was given, but the stamps are of type {stamps.array.dtype} and not datetimes.", "Leave it out."
         )
     if kind == "f":
         if options.unit is not None:
-            raise StreamError("A unit was given, but the stamps are plain numbers, which have none. Leave it out.")
+            raise StreamError("A unit was given, but the stamps are plain numbers, which have none.", "Leave it out.")
         return NumericClock()
     unit, resolution = options.unit or HOUR, np.datetime_data(stamps.array.dtype)[0]
     return TimedeltaClock(unit, resolution) if kind == "m" else DatetimeClock(unit, resolution, stamps.zone)
@@ -225,22 +226,24 @@ def _clock_for(stamps: Stamps, options: ClockOptions) -> Clock:
 def _settle(
     clock: DatetimeClock, valid: Stamps, series: np.ndarray, ids: np.ndarray, origin: Origin
 ) -> tuple[DatetimeClock, np.ndarray | None]:
-    """A clock with one origin, or a clock without and an origin for each series."""
+    """The clock with its origin; or the clock without one, and an origin for each series."""
     if isinstance(origin, Earliest):
         if not valid.array.size:
-            raise StreamError("There is no observed stamp to count time from. Pass origin=, a datetime.")
+            raise StreamError("There is no observed stamp to count time from.", Remedy.ORIGIN)
         return dataclasses.replace(clock, origin=valid.array.min()), None
     if isinstance(origin, FirstStamp):
-        # Series without a single stamp start anywhere; they have no event that could tell.
+        # A series without any stamp may start anywhere: it has no event.
         ticks = np.full(len(ids), np.iinfo(np.int64).max)
         np.minimum.at(ticks, series, valid.array.view(np.int64))
         ticks[ticks == np.iinfo(np.int64).max] = ticks.min()
         return clock, ticks.view(valid.array.dtype)
     given = read_stamps(_per_series(origin, ids, "origin"))
     if given.array.dtype.kind != "M" or given.missing.any():
-        raise StreamError(f"The origin {origin!r} is not a datetime. Stamps that are datetimes count from a datetime.")
+        raise StreamError(
+            f"The origin {origin!r} is not a datetime.", "Stamps that are datetimes count from a datetime."
+        )
     if (given.zone is None) != (clock.zone is None):
-        raise StreamError("Of origin and stamps, one has a time zone and the other has none. Make them agree.")
+        raise StreamError("Of origin and stamps, one has a time zone and the other has none.", "Make them agree.")
     moments = on_grid(given.array, clock.resolution)
     if moments.ndim == 0:
         return dataclasses.replace(clock, origin=moments[()]), None
@@ -248,23 +251,29 @@ def _settle(
 
 
 def _per_series(given: object, ids: np.ndarray, what: str) -> object:
-    """One for all, or a list with one for each series, whether it was given by id or in order."""
+    """One value for all series, or a list in order of the series; mappings from ids become lists."""
     if isinstance(given, Mapping):
         for identifier in ids:
             if identifier not in given:
-                raise StreamError(f"Series {name(identifier)} has no {what}. Add its id to the mapping.")
+                raise StreamError(
+                    f"Series {name(identifier)} has no {what}.",
+                    "Add its id to the mapping.",
+                    where=Where(series=plain_id(identifier)),
+                )
         return [given[identifier] for identifier in ids]
     if isinstance(given, np.ndarray) and given.ndim == 0:
         return given[()]
     if isinstance(given, Sized) and not isinstance(given, str) and len(given) != len(ids):
-        raise StreamError(f"There are {len(ids)} series, but {len(given)} {what}s. Give one for each, or one for all.")
+        raise StreamError(
+            f"There are {len(ids)} series, but {len(given)} {what}s.", "Give one for each series, or one for all."
+        )
     return given
 
 
 def read_horizon(
     horizon: Horizon | None, ids: np.ndarray, clock: Clock, origins: np.ndarray | None
 ) -> Float64[np.ndarray, "series"] | None:
-    """The horizon of each series as a time. Numbers and durations count from the start, datetimes are absolute."""
+    """The horizon of each series as a time. Numbers and durations count from the origin, datetimes are absolute."""
     if horizon is None:
         return None
     given = read_stamps(_per_series(horizon, ids, "horizon"))

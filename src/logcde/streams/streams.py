@@ -1,52 +1,83 @@
 """`Streams`: many irregular, asynchronous observation streams at once, and every way to make them.
 
-The input of "From observations to log-signatures" (`sec:procedure` in the paper). This module is the list of what can
-be asked of a data set; each method hands its work to the module that does it.
+The observation streams x = ((t_0, s_0, x_0), ...) of "From observations to log-signatures" (`sec:procedure` in the
+paper). The class holds and slices arrays; each constructor hands its input to a reader (`arrays`, `frames`, `files`),
+and the rows of the reader to the gate, `ingest.assemble`.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
+from jaxtyping import Float, Float64, Int32, Int64, Shaped
 
-from logcde.streams.arrays import Reading, from_group, from_lie, read_dense, read_events, read_lists
-from logcde.streams.columns import AbstractStreams
-from logcde.streams.continuous import read_knots
-from logcde.streams.frames import default_backend, read_csv, read_long, read_parquet, read_wide, to_long
-from logcde.streams.knots import merge
+from logcde.errors import StreamError
+from logcde.streams.arrays import Lists, read_dense, read_events, read_increments, read_lists, read_signatures
+from logcde.streams.continuous import Knots, read_knots
+from logcde.streams.faults import Places
+from logcde.streams.files import AbstractTable, open_csv, open_parquet, read_columns
+from logcde.streams.frames import check_distinct, default_backend, read_long, read_wide, write_long
+from logcde.streams.ingest import ReadOptions, assemble
+from logcde.streams.ragged import frozen, join_offsets, owners, take
 from logcde.streams.rows import Average, Drop, Earliest, Forbid, Keep, KeepLast
-from logcde.streams.schema import Bracket, Schema, Term, names_of
+from logcde.streams.schema import Bracket, Schema, Term, check_same, names_of
 from logcde.streams.stamps import Horizon, Origin
-from logcde.streams.summary import Summary, headline, summarise
-from logcde.streams.transforms import join
+from logcde.streams.summary import StreamsSummary, headline, summarise
 
-Lists: TypeAlias = Sequence | np.ndarray
 Duplicates: TypeAlias = Forbid | KeepLast | Average
 Empty: TypeAlias = Forbid | Drop | Keep
+ARRAYS = ("ids", "offsets", "times", "obs_offsets", "channel", "value", "horizon", "terms")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Streams(AbstractStreams):
+class Streams:
     """Observation streams of many series: ragged, columnar, read-only. Nothing in them is filled or resampled.
 
-    Make them with one of the `from_...` methods. Series are taken with `streams[3]`, `streams[:10]`, a mask or an array
-    of positions, always as `Streams`. The options that the methods share:
+    Make them with one of the `from_...` methods. `streams[3]`, `streams[:10]`, a mask or an array of positions select
+    series, always as `Streams`. The methods share these options:
 
-    - `horizon`: T, up to where the series are looked at. One number (or duration, or datetime) for all, one for each
-      series in order, or a mapping from ids. By default the latest stamp of the whole data set.
-    - `schema`: that of other streams, to read more data in the same way: same channels, terms and clock.
-    - `unit`, `origin`: how datetimes and durations become numbers: how many of `unit` (by default hours) have passed
-      since `origin`. The origin is `Earliest()`, the earliest stamp of the data set; `FirstStamp()`, each series' own;
-      or a datetime, one for each series in order, or a mapping from ids.
-    - `sort`: put rows whose stamps go backwards in order, instead of refusing them. Rows of different series may be
-      mixed in any case.
+    - `horizon`: T, the end of the observation window. One number (or duration, or datetime) for all series, one for
+      each in order, or a mapping from ids. By default the latest stamp of the whole data set.
+    - `schema`: the schema of other streams, to read more data with the same channels, terms and clock.
+    - `unit`, `origin`: datetimes and durations become the number of `unit`s (by default hours) since `origin`. The
+      origin is `Earliest()`, the earliest stamp of the data set; `FirstStamp()`, each series' own; or a datetime, one
+      for each series in order, or a mapping from ids.
+    - `sort`: sort rows whose stamps go backwards, instead of refusing them. Rows of different series may be mixed
+      anyhow.
     - `duplicates`: two different values of one channel at one stamp are refused by default; `KeepLast()`, `Average()`.
-    - `empty`: a series without observation is refused by default; `Drop()` or `Keep()`.
+    - `empty`: a series without observations is refused by default; `Drop()`, `Keep()`.
+
+    Attributes:
+        schema: Channels, clock, higher-order terms and continuous channels.
+        ids: The id of each series.
+        offsets: Series k has the events `offsets[k]` to `offsets[k + 1]`.
+        times: The time of each event, in the unit of the clock.
+        obs_offsets: Event k has the observations `obs_offsets[k]` to `obs_offsets[k + 1]`.
+        channel: The channel of each observation, as an index into `schema.channels`.
+        value: The value of each observation. Values given in single precision stay so, to halve the memory traffic; all
+            computations are in double precision.
+        horizon: The horizon of each series.
+        terms: The higher-order terms of each event, one column for each.
+        knots: The continuous channels, if there are any.
+        origins: The origin of each series as a datetime, where they differ.
     """
+
+    schema: Schema
+    ids: Shaped[np.ndarray, "series"]
+    offsets: Int64[np.ndarray, "series+1"]
+    times: Float64[np.ndarray, "event"]
+    obs_offsets: Int64[np.ndarray, "event+1"]
+    channel: Int32[np.ndarray, "obs"]
+    value: Float[np.ndarray, "obs"]
+    horizon: Float64[np.ndarray, "series"]
+    terms: Float64[np.ndarray, "event terms"]
+    knots: Knots | None = None
+    origins: Shaped[np.ndarray, "series"] | None = None
 
     @classmethod
     def from_arrays(
@@ -65,17 +96,17 @@ class Streams(AbstractStreams):
         duplicates: Duplicates = Forbid(),
         empty: Empty = Forbid(),
     ) -> "Streams":
-        """Lists over series: stamps (events,) and values (events, channels), NaN = not observed.
+        """Read lists over series of stamps (events,) and values (events, channels), NaN where not observed.
 
         A row of NaN is no event. Channels without names are called x1, x2, ...; series without `ids` are numbered.
-        `terms` gives each higher-order term a list over series of numbers, one for each row.
+        `terms` maps each higher-order term to a list over series of numbers, one for each row.
 
         >>> streams = Streams.from_arrays([[0.0, 1.5]], [[[1.0, np.nan], [2.0, 3.0]]], channels=("a", "b"))
         >>> streams.times, streams.channel, streams.value
         (array([0. , 1.5]), array([0, 0, 1], dtype=int32), array([1., 2., 3.]))
         """
-        reading = Reading.of(horizon, schema, unit, origin, sort, duplicates, empty)
-        return cls(*read_lists(times, values, channels, ids, terms or {}, reading))
+        options = ReadOptions.of(horizon, schema, unit, origin, sort, duplicates, empty)
+        return assemble(cls, read_lists(times, values, channels, ids, terms or {}, options))
 
     @classmethod
     def from_dense(
@@ -93,7 +124,7 @@ class Streams(AbstractStreams):
         duplicates: Duplicates = Forbid(),
         empty: Empty = Forbid(),
     ) -> "Streams":
-        """One array (series, step, channel), NaN = not observed, so that padding with NaN leaves no trace.
+        """Read one array (series, step, channel), NaN where not observed: padding with NaN leaves no trace.
 
         Stamps are (step,), (series, step), or by default the number of the step: 0, 1, ..., L - 1.
 
@@ -101,8 +132,8 @@ class Streams(AbstractStreams):
         >>> streams.offsets, streams.times, streams.horizon
         (array([0, 2, 4]), array([0., 2., 0., 1.]), array([2., 2.]))
         """
-        reading = Reading.of(horizon, schema, unit, origin, sort, duplicates, empty)
-        return cls(*read_dense(values, times, channels, ids, reading))
+        options = ReadOptions.of(horizon, schema, unit, origin, sort, duplicates, empty)
+        return assemble(cls, read_dense(values, times, channels, ids, options))
 
     @classmethod
     def from_events(
@@ -118,15 +149,15 @@ class Streams(AbstractStreams):
         duplicates: Duplicates = Forbid(),
         empty: Empty = Forbid(),
     ) -> "Streams":
-        """Tuples (series, stamp, {channel: value}). Without `channels`, they are those seen, sorted by name.
+        """Read tuples (series, stamp, {channel: value}). Without `channels`, they are those seen, sorted by name.
 
         >>> events = [("p1", 0.0, {"pulse": 61.0}), ("p2", 1.0, {"pulse": 80.0}), ("p1", 2.0, {"glucose": 5.5})]
         >>> streams = Streams.from_events(events)
         >>> streams.schema.channels, streams.ids
         (('glucose', 'pulse'), array(['p1', 'p2'], dtype=object))
         """
-        reading = Reading.of(horizon, schema, unit, origin, sort, duplicates, empty)
-        return cls(*read_events(events, channels, reading))
+        options = ReadOptions.of(horizon, schema, unit, origin, sort, duplicates, empty)
+        return assemble(cls, read_events(events, channels, options))
 
     @classmethod
     def from_frame(
@@ -147,9 +178,9 @@ class Streams(AbstractStreams):
         duplicates: Duplicates = Forbid(),
         empty: Empty = Forbid(),
     ) -> "Streams":
-        """A long table: one observation in each row, a missing or NaN value = not observed.
+        """Read a long data frame: one observation in each row, missing or NaN where not observed.
 
-        Any data frame that narwhals takes; lazy ones are collected. `series=None` means that all rows are one series.
+        Takes any data frame that narwhals does; lazy ones are collected. With `series=None` all rows are one series.
         Series are in order of first appearance. Channels are as given, or the categories of an Enum column, or those
         seen, sorted by name. `terms` maps columns to brackets of channels, as in `{"area": ("W1", "W2")}`.
 
@@ -160,8 +191,8 @@ class Streams(AbstractStreams):
         >>> streams.schema.channels, len(streams)
         (('pulse', 'temp'), 2)
         """
-        reading = Reading.of(horizon, schema, unit, origin, sort, duplicates, empty)
-        return cls(*read_long(frame, series, time, channel, value, channels, terms or {}, reading))
+        options = ReadOptions.of(horizon, schema, unit, origin, sort, duplicates, empty)
+        return assemble(cls, read_long(frame, series, time, channel, value, channels, terms or {}, options))
 
     @classmethod
     def from_wide(
@@ -180,17 +211,17 @@ class Streams(AbstractStreams):
         duplicates: Duplicates = Forbid(),
         empty: Empty = Forbid(),
     ) -> "Streams":
-        """A wide table: one stamp in each row, one channel in each column, missing or NaN = not observed.
+        """Read a wide data frame: one stamp in each row, one channel in each column, missing or NaN where not observed.
 
-        Without `channels`, every column that is not used otherwise is one.
+        Without `channels`, every column that has no other use is one.
 
         >>> import polars
         >>> frame = polars.DataFrame({"time": [0.0, 1.0], "pulse": [61.0, None], "temp": [37.2, 37.4]})
         >>> Streams.from_wide(frame, series=None).channel
         array([0, 1, 1], dtype=int32)
         """
-        reading = Reading.of(horizon, schema, unit, origin, sort, duplicates, empty)
-        return cls(*read_wide(frame, series, time, channels, terms or {}, reading))
+        options = ReadOptions.of(horizon, schema, unit, origin, sort, duplicates, empty)
+        return assemble(cls, read_wide(frame, series, time, channels, terms or {}, options))
 
     @classmethod
     def from_csv(
@@ -210,12 +241,12 @@ class Streams(AbstractStreams):
         sort: bool = False,
         duplicates: Duplicates = Forbid(),
         empty: Empty = Forbid(),
-        backend: ModuleType | None = None,
     ) -> "Streams":
-        """A long table in a CSV file, as `from_frame`. Stamps that are text are read as ISO 8601 datetimes.
+        """Read a long table in a CSV file, as `from_frame` does; the command line reads files in the same way.
 
-        `backend` reads the file: polars, pandas or pyarrow, by default the first of these that is installed. A wide
-        file goes through `from_wide`, read by whichever library you like.
+        Stamps that are text are ISO 8601 datetimes. The file may be compressed (.gz), with fields separated by
+        commas, semicolons, tabs or bars. Needs pyarrow: `pip install "logcde[frames]"`. For a wide file, read it with a
+        data-frame library and use `from_wide`.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -224,9 +255,8 @@ class Streams(AbstractStreams):
         >>> streams.value
         array([61., 64.])
         """
-        frame = read_csv(path, time, backend)
-        reading = Reading.of(horizon, schema, unit, origin, sort, duplicates, empty)
-        return cls(*read_long(frame, series, time, channel, value, channels, terms or {}, reading))
+        options = ReadOptions.of(horizon, schema, unit, origin, sort, duplicates, empty)
+        return cls._from_file(open_csv(path), series, time, channel, value, channels, terms or {}, options)
 
     @classmethod
     def from_parquet(
@@ -246,9 +276,8 @@ class Streams(AbstractStreams):
         sort: bool = False,
         duplicates: Duplicates = Forbid(),
         empty: Empty = Forbid(),
-        backend: ModuleType | None = None,
     ) -> "Streams":
-        """A long table in a Parquet file, as `from_frame`; `backend` as in `from_csv`.
+        """Read a long table in a Parquet file, as `from_frame` does. Needs pyarrow: `pip install "logcde[frames]"`.
 
         >>> import tempfile
         >>> once = Streams.from_arrays([[0.0, 1.0]], [[[1.0], [2.0]]])
@@ -257,9 +286,27 @@ class Streams(AbstractStreams):
         ...     Streams.from_parquet(Path(folder, "long.parquet")) == once
         True
         """
-        frame = read_parquet(path, backend)
-        reading = Reading.of(horizon, schema, unit, origin, sort, duplicates, empty)
-        return cls(*read_long(frame, series, time, channel, value, channels, terms or {}, reading))
+        options = ReadOptions.of(horizon, schema, unit, origin, sort, duplicates, empty)
+        return cls._from_file(open_parquet(path), series, time, channel, value, channels, terms or {}, options)
+
+    @classmethod
+    def _from_file(
+        cls,
+        file: AbstractTable,
+        series: str | None,
+        time: str,
+        channel: str,
+        value: str,
+        channels: Sequence[str] | None,
+        terms: Mapping[str, Bracket],
+        options: ReadOptions,
+    ) -> "Streams":
+        columns = [term.name for term in options.schema.terms] if options.schema and not terms else list(terms)
+        labels = [label for label in (series, channel) if label is not None]
+        frame = read_columns(file, labels, time, [value, *columns])
+        if channels is None and options.schema is None:
+            channels = file.categories.get(channel)
+        return assemble(cls, read_long(frame, series, time, channel, value, channels, terms, options))
 
     @classmethod
     def from_increments(
@@ -274,16 +321,16 @@ class Streams(AbstractStreams):
         unit: timedelta | None = None,
         origin: Origin = Earliest(),
     ) -> "Streams":
-        """Lists over series: stamps (events,) and Lie elements (events, lie), coordinates in `Basis(channels, depth)`.
+        """Read lists over series of stamps (events,) and Lie elements (events, lie) in `Basis(channels, depth)`.
 
-        The first level is how far each channel moves, starting from 0; every event observes every channel. The levels
-        above become terms.
+        The first level is the increment of each channel, starting from 0; every event observes every channel. The
+        levels above become terms.
 
         >>> streams = Streams.from_increments([[0.5, 1.0]], [[[1.0, 2.0, 0.3], [1.0, 0.0, 0.0]]], ("W1", "W2"), depth=2)
         >>> streams.value, streams.schema.terms[0].name, streams.terms[:, 0]
         (array([1., 2., 2., 2.]), '[W1, W2]', array([0.3, 0. ]))
         """
-        values, terms = from_lie(increments, channels, depth, ids)
+        values, terms = read_increments(increments, channels, depth, ids)
         return cls.from_arrays(times, values, channels, horizon, ids=ids, terms=terms, unit=unit, origin=origin)
 
     @classmethod
@@ -299,7 +346,7 @@ class Streams(AbstractStreams):
         unit: timedelta | None = None,
         origin: Origin = Earliest(),
     ) -> "Streams":
-        """Lists over series: stamps (events,) and truncated signatures H of what happened at each event.
+        """Read lists over series of stamps (events,) and truncated signatures H (events, words) of the events.
 
         A signature has its levels 1 to `depth` end to end, words in lexicographic order, without the constant term.
         The Lie element of the event is log H; the rest is as in `from_increments`.
@@ -308,39 +355,63 @@ class Streams(AbstractStreams):
         >>> streams.value, streams.terms.round(12)
         (array([1., 2.]), array([[0.3]]))
         """
-        values, terms = from_group(signatures, channels, depth, ids)
+        values, terms = read_signatures(signatures, channels, depth, ids)
         return cls.from_arrays(times, values, channels, horizon, ids=ids, terms=terms, unit=unit, origin=origin)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Streams"]) -> "Streams":
-        """The series of all parts, one after another. They must have the same schema.
+        """Join the series of all parts, one after another. The parts must have the same schema.
 
         >>> streams = Streams.from_dense(np.arange(6.0).reshape(3, 2, 1))
         >>> Streams.concatenate([streams[:1], streams[1:]]) == streams
         True
         """
-        return join(parts)
+        if not parts:
+            raise StreamError("There is nothing to concatenate.", "Give at least one data set.")
+        first = parts[0]
+        for number, part in enumerate(parts):
+            check_same(first.schema, part.schema, number)
+            if part.ids.dtype.kind != first.ids.dtype.kind:
+                raise StreamError(
+                    f"The ids of part {number} are {part.ids.dtype}, but those of part 0 {first.ids.dtype}.",
+                    "Convert them to one type.",
+                )
+        joined = {field: np.concatenate([getattr(part, field) for part in parts]) for field in ARRAYS}
+        joined |= {
+            field: join_offsets([getattr(part, field) for part in parts]) for field in ("offsets", "obs_offsets")
+        }
+        knots = [part.knots for part in parts if part.knots is not None]
+        origins = [part.origins for part in parts if part.origins is not None]
+        return dataclasses.replace(
+            first,
+            **joined,
+            knots=Knots.concatenate(knots) if knots else None,
+            origins=np.concatenate(origins) if origins else None,
+        )
 
     def with_continuous(self, names: Sequence[str], times: Lists, values: Lists) -> "Streams":
-        """These streams with further continuous channels, piecewise linear between knots.
+        """Add continuous channels, piecewise linear between knots. Time itself need not be given.
 
-        One path for all series, stamps (knots,) and values (knots, channels), or lists of these, one for each series. A
-        path must be known from 0 to the horizon; what comes later is not used. Time itself need not be given.
+        Args:
+            names: The names of the channels.
+            times: The stamps (knots,) of one path for all series, or a list with those of each series. A path must be
+                known from 0 to the horizon; its part after the horizon is not used.
+            values: The values (knots, channels), or a list of these.
 
         >>> streams = Streams.from_arrays([[1.0, 4.0]], [[[1.0], [2.0]]])
         >>> streams.with_continuous(("dose",), [0.0, 2.0, 8.0], [0.0, 1.0, 4.0]).knots.values[:, 0]
         array([0., 1., 2.])
         """
         names = names_of(names)
-        knots = read_knots(self, names, times, values)
+        knots = read_knots(Places(self.ids, self.schema, self.origins), self.horizon, names, times, values)
         schema = dataclasses.replace(self.schema, continuous=(*self.schema.continuous, *names))
-        return dataclasses.replace(self, schema=schema, knots=knots if self.knots is None else merge(self.knots, knots))
+        return dataclasses.replace(self, schema=schema, knots=knots if self.knots is None else self.knots.merge(knots))
 
     def to_frame(self, backend: ModuleType | None = None) -> Any:
-        """The long table again: columns series, time, channel, value, and one for each term.
+        """A long data frame: columns series, time, channel, value, and one for each term.
 
         Reading it with the same schema, horizon and origins gives equal streams. `backend` is polars, pandas or
-        pyarrow, by default the first of these that is installed. Continuous channels are not part of the table.
+        pyarrow, by default the first of these that is installed. The frame does not hold continuous channels.
 
         >>> streams = Streams.from_arrays([[0.0, 1.0]], [[[1.0], [2.0]]])
         >>> streams.to_frame().columns
@@ -348,16 +419,139 @@ class Streams(AbstractStreams):
         >>> Streams.from_frame(streams.to_frame(), schema=streams.schema, horizon=streams.horizon) == streams
         True
         """
-        return to_long(self, backend or default_backend())
+        check_distinct(self.ids)
+        event, series = owners(self.obs_offsets), owners(self.offsets)
+        stamps = self.schema.clock.stamps(self.times, None if self.origins is None else self.origins[series])
+        columns = {
+            "series": self.ids[series][event],
+            "time": stamps[event],
+            "channel": np.array(self.schema.channels, object)[self.channel],
+            "value": self.value.astype(np.float64, copy=False),
+            **{term.name: self.terms[event, column] for column, term in enumerate(self.schema.terms)},
+        }
+        return write_long(columns, self.schema, backend or default_backend())
 
-    def describe(self) -> Summary:
-        """Series, events, observations of each channel, gaps, and the share of simultaneous observations.
+    def describe(self) -> StreamsSummary:
+        """Summarise series, events, observations of each channel, gaps, and simultaneous observations.
 
         >>> summary = Streams.from_arrays([[0.0, 1.0]], [[[1.0], [2.0]]]).describe()
         >>> summary.observations, summary.longest_gap
         (2, 1.0)
         """
-        return summarise(self)
+        return summarise(
+            schema=self.schema,
+            offsets=self.offsets,
+            times=self.times,
+            obs_offsets=self.obs_offsets,
+            channel=self.channel,
+            value=self.value,
+            horizon=self.horizon,
+        )
+
+    @functools.cached_property
+    def synchronous(self) -> bool:
+        """Whether every event observes every channel."""
+        return len(self.value) == len(self.times) * len(self.schema.channels)
+
+    def __post_init__(self) -> None:
+        for name in (*ARRAYS, "origins"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, frozen(getattr(self, name)))
+        series, events, observations = len(self.ids), len(self.times), len(self.value)
+        expected = {
+            "offsets": (np.int64, (series + 1,)),
+            "times": (np.float64, (events,)),
+            "obs_offsets": (np.int64, (events + 1,)),
+            "channel": (np.int32, (observations,)),
+            "value": (np.float32 if self.value.dtype == np.float32 else np.float64, (observations,)),
+            "horizon": (np.float64, (series,)),
+            "terms": (np.float64, (events, len(self.schema.terms))),
+        }
+        for name, (dtype, shape) in expected.items():
+            array = getattr(self, name)
+            if array.dtype != dtype or array.shape != shape:
+                raise StreamError(
+                    f"Streams.{name} must be {np.dtype(dtype)} of shape {shape}, but it is {array.dtype} of shape "
+                    f"{array.shape}.",
+                    "Use one of the constructors, such as Streams.from_arrays.",
+                )
+        if self.offsets[-1] != events or self.obs_offsets[-1] != observations:
+            raise StreamError("The offsets of these streams do not end where their events and observations end.")
+        if (self.knots is None) != (not self.schema.continuous):
+            raise StreamError("Knots and names of continuous channels come together.", "Use Streams.with_continuous.")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> "Iterator[Streams]":
+        return (self[series] for series in range(len(self)))
+
+    def __getitem__(self, key: int | np.integer | slice | Sequence | Shaped[np.ndarray, "_"]) -> "Streams":
+        if isinstance(key, int | np.integer):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"There is no series number {key}: there are {len(self)} series, counted from 0.")
+            start = int(key) % len(self)
+            return self._run(start, start + 1)
+        if isinstance(key, slice) and key.step in (None, 1):
+            start, stop, _ = key.indices(len(self))
+            return self._run(start, max(start, stop))
+        index = np.asarray(key) if not isinstance(key, slice) else np.arange(len(self))[key]
+        if index.dtype == np.bool_ and len(index) != len(self):
+            raise IndexError(f"The mask has {len(index)} entries, but there are {len(self)} series.")
+        return self._take(np.arange(len(self))[index if index.size else index.astype(np.int64)])
+
+    def _run(self, start: int, stop: int) -> "Streams":
+        """Neighbouring series, as views."""
+        first, last = self.offsets[start], self.offsets[stop]
+        begin, end = self.obs_offsets[first], self.obs_offsets[last]
+        offsets = self.offsets[start : stop + 1] - first, self.obs_offsets[first : last + 1] - begin
+        return self._select(np.s_[start:stop], np.s_[first:last], np.s_[begin:end], *offsets)
+
+    def _take(self, index: Int64[np.ndarray, "_"]) -> "Streams":
+        """Any series in any order, as copies."""
+        offsets, events = take(self.offsets, index)
+        obs_offsets, observations = take(self.obs_offsets, events)
+        return self._select(index, events, observations, offsets, obs_offsets)
+
+    def _select(
+        self,
+        series: slice | np.ndarray,
+        events: slice | np.ndarray,
+        observations: slice | np.ndarray,
+        offsets: np.ndarray,
+        obs_offsets: np.ndarray,
+    ) -> "Streams":
+        return dataclasses.replace(
+            self,
+            ids=self.ids[series],
+            offsets=offsets,
+            times=self.times[events],
+            obs_offsets=obs_offsets,
+            channel=self.channel[observations],
+            value=self.value[observations],
+            horizon=self.horizon[series],
+            terms=self.terms[events],
+            knots=None if self.knots is None else self.knots.rows(np.arange(len(self))[series]),
+            origins=None if self.origins is None else self.origins[series],
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Streams):
+            return NotImplemented
+        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in ARRAYS)
+        return (
+            self.schema == other.schema
+            and self.ids.dtype == other.ids.dtype
+            and all(same)
+            and self.knots == other.knots
+            and _same_or_none(self.origins, other.origins)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return headline(self)
+        return headline(self.schema, len(self.times), len(self.value), self.horizon)
+
+
+def _same_or_none(ours: np.ndarray | None, theirs: np.ndarray | None) -> bool:
+    return ours is theirs if ours is None or theirs is None else np.array_equal(ours, theirs)

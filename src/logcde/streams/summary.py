@@ -1,34 +1,49 @@
-"""What a data set holds, in numbers and as a table."""
+"""Summary of a data set: counts, gaps and ranges of channels, as numbers and as a printed table."""
 
 import dataclasses
 import io
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float, Float64, Int32, Int64
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from logcde.streams.clock import unit_name
-from logcde.streams.columns import AbstractStreams
-from logcde.streams.ragged import owners
-from logcde.streams.rows import stable_order
+from logcde.streams.ragged import owners, stable_order
+from logcde.streams.schema import Schema
 
 SHARES = (0.05, 0.5, 0.95)
-"""The quantiles of gaps that are told."""
+"""The quantiles of gaps."""
 MOST_CHANNELS = 40
-"""Channels in the printed table; the numbers are there for all."""
+"""Channels in the printed table."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Summary:
-    """Counts, shares and gaps of a data set; `print` shows them as a table.
+class StreamsSummary:
+    """Counts, shares and gaps of a data set, by `Streams.describe`; `print` shows them as a table.
 
-    Gaps are lengths of time between neighbouring events of a series, or between neighbouring observations of a channel
-    in a series, NaN where there are none; `gaps` and `channel_gaps` are their quantiles at 5 %, 50 % and 95 %.
-    `simultaneous` is the share of observations that share their stamp with another one of the same series, and
-    `together[k]` the number of events that observe k channels. A rate is the number of observations for each unit of
-    time that series are looked at.
+    A gap is the time between neighbouring events of a series, or between neighbouring observations of a channel in a
+    series. Quantiles are those at 5 %, 50 % and 95 %, NaN where there is no gap.
+
+    Attributes:
+        channels: The names of the channels.
+        series: The number of series.
+        events: The number of events.
+        observations: The number of observations.
+        simultaneous: The share of observations that share their stamp with another one of the same series.
+        together: `together[k]` is the number of events that observe k channels.
+        gaps: Quantiles of the gaps between events.
+        longest_gap: The longest gap between events.
+        channel_observations: The number of observations of each channel.
+        channel_events: The share of events that observe it.
+        channel_series: The share of series that observe it.
+        channel_rate: Its number of observations per unit of time up to the horizon.
+        channel_lowest: Its lowest value.
+        channel_highest: Its highest value.
+        channel_gaps: Quantiles of its gaps.
+        channel_longest_gap: Its longest gap.
+        unit: The unit of time, empty for plain numbers.
     """
 
     channels: tuple[str, ...]
@@ -51,12 +66,12 @@ class Summary:
 
     @property
     def median_gap(self) -> float:
-        """The gap that half of all are not longer than."""
+        """The median gap between events."""
         return float(self.gaps[1])
 
     @property
     def channel_median_gap(self) -> Float64[np.ndarray, "channel"]:
-        """The same for each channel."""
+        """The median gap of each channel."""
         return self.channel_gaps[:, 1]
 
     def __str__(self) -> str:
@@ -82,7 +97,7 @@ class Summary:
     __repr__ = __str__
 
     def _table(self, columns: dict[str, list[str]]) -> list[str]:
-        """Lines of a table: a row for each of the first channels, and one for all where there is more to tell."""
+        """Lines of a table: a row for each of the first channels, and a footer where a column has one more entry."""
         shown = self.channels[:MOST_CHANNELS]
         table = Table(box=box.SIMPLE_HEAD, show_footer=True, pad_edge=False, padding=(0, 1, 0, 0))
         table.add_column("channel", footer="all", no_wrap=True)
@@ -90,36 +105,44 @@ class Summary:
             table.add_column(name, "".join(texts[len(self.channels) :]), justify="right")
         for k, channel in enumerate(shown):
             table.add_row(channel, *(texts[k] for texts in columns.values()))
-        # As wide as the table needs: a line broken by a narrow terminal would no longer be aligned.
+        # As wide as the table needs, since a narrow terminal would break its lines.
         console = Console(file=io.StringIO(), width=140 + max(map(len, shown)), color_system=None, markup=False)
         with console.capture() as captured:
             console.print(table)
         return [line.rstrip() for line in captured.get().rstrip().splitlines()]
 
 
-def summarise(streams: AbstractStreams) -> Summary:
-    """Count a data set."""
-    width = len(streams.schema.channels)
-    events, observations = len(streams.times), len(streams.value)
-    event_series = owners(streams.offsets)
-    gaps = np.diff(streams.times)[event_series[1:] == event_series[:-1]]
-    counts = np.diff(streams.obs_offsets)
-    obs_event = owners(streams.obs_offsets)
-    order = stable_order(streams.channel, width)
-    channel, event = streams.channel[order], obs_event[order]
+def summarise(
+    *,
+    schema: Schema,
+    offsets: Int64[np.ndarray, "_"],
+    times: Float64[np.ndarray, "event"],
+    obs_offsets: Int64[np.ndarray, "_"],
+    channel: Int32[np.ndarray, "obs"],
+    value: Float[np.ndarray, "obs"],
+    horizon: Float64[np.ndarray, "series"],
+) -> StreamsSummary:
+    """The summary of a data set from the fields of its `Streams`, which this module does not know."""
+    width = len(schema.channels)
+    events, observations = len(times), len(value)
+    event_series = owners(offsets)
+    gaps = np.diff(times)[event_series[1:] == event_series[:-1]]
+    counts = np.diff(obs_offsets)
+    order = stable_order(channel, width)
+    ordered, event = channel[order], owners(obs_offsets)[order]
     series = event_series[event]
-    same = (channel[1:] == channel[:-1]) & (series[1:] == series[:-1])
-    between, owner = np.diff(streams.times[event])[same], channel[1:][same]
+    same = (ordered[1:] == ordered[:-1]) & (series[1:] == series[:-1])
+    between, owner = np.diff(times[event])[same], ordered[1:][same]
     splits = np.split(between, np.cumsum(np.bincount(owner, minlength=width))[:-1])
-    per_channel = np.bincount(streams.channel, minlength=width)
-    # A channel meets a series anew wherever the row before is of another channel or series.
-    met = np.bincount(channel[np.concatenate([[True] * bool(len(channel)), ~same]).astype(bool)], minlength=width)
+    per_channel = np.bincount(channel, minlength=width)
+    # A series of a channel begins wherever the row before is of another channel or series.
+    met = np.bincount(ordered[np.concatenate([[True] * bool(len(ordered)), ~same]).astype(bool)], minlength=width)
     lowest, highest = np.full(width, np.inf), np.full(width, -np.inf)
-    np.minimum.at(lowest, streams.channel, streams.value)
-    np.maximum.at(highest, streams.channel, streams.value)
-    return Summary(
-        channels=streams.schema.channels,
-        series=len(streams),
+    np.minimum.at(lowest, channel, value)
+    np.maximum.at(highest, channel, value)
+    return StreamsSummary(
+        channels=schema.channels,
+        series=len(horizon),
         events=events,
         observations=observations,
         simultaneous=float(counts[counts > 1].sum()) / max(observations, 1),
@@ -128,13 +151,13 @@ def summarise(streams: AbstractStreams) -> Summary:
         longest_gap=_longest(gaps),
         channel_observations=per_channel,
         channel_events=per_channel / max(events, 1),
-        channel_series=met / max(len(streams), 1),
-        channel_rate=per_channel / (float(streams.horizon.sum()) or 1.0),
+        channel_series=met / max(len(horizon), 1),
+        channel_rate=per_channel / (float(horizon.sum()) or 1.0),
         channel_lowest=np.where(per_channel > 0, lowest, np.nan),
         channel_highest=np.where(per_channel > 0, highest, np.nan),
         channel_gaps=np.array([_quantiles(part) for part in splits]),
         channel_longest_gap=np.array([_longest(part) for part in splits]),
-        unit=unit_name(streams.schema.clock),
+        unit=unit_name(schema.clock),
     )
 
 
@@ -150,23 +173,22 @@ def _number(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.4g}"
 
 
-def headline(streams: AbstractStreams) -> str:
-    """A data set in a few lines."""
-    schema = streams.schema
+def headline(schema: Schema, events: int, observations: int, horizon: Float64[np.ndarray, "series"]) -> str:
+    """A data set in a few lines, its `repr`."""
     channels = ", ".join(schema.channels[:6]) + (f", ... ({len(schema.channels)})" if len(schema.channels) > 6 else "")
-    low, high = (streams.horizon.min(), streams.horizon.max()) if len(streams) else (np.nan, np.nan)
-    horizon = _number(low) if low == high else f"{_number(low)} to {_number(high)}"
+    low, high = (horizon.min(), horizon.max()) if len(horizon) else (np.nan, np.nan)
+    window = _number(low) if low == high else f"{_number(low)} to {_number(high)}"
     lines = [
-        f"Streams: {len(streams):,} series, {len(streams.times):,} events, {len(streams.value):,} observations",
-        f"  channels  {channels}",
-        f"  horizon   {horizon} {unit_name(schema.clock)}".rstrip(),
+        f"Streams: {len(horizon):,} series, {events:,} events, {observations:,} observations",
+        f"  channels    {channels}",
+        f"  horizon     {window} {unit_name(schema.clock)}".rstrip(),
     ]
     if schema.terms:
         lines.append(
-            "  terms     "
+            "  terms       "
             + ", ".join(term.name for term in schema.terms[:6])
             + (", ..." if len(schema.terms) > 6 else "")
         )
     if schema.continuous:
-        lines.append("  beside    " + ", ".join(schema.continuous))
+        lines.append("  continuous  " + ", ".join(schema.continuous))
     return "\n".join(lines)

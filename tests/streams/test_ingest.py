@@ -1,4 +1,4 @@
-"""What to do with input that may mean several things."""
+"""Policies of the ingest gate: duplicates, empty series, order."""
 
 import numpy as np
 import polars
@@ -14,12 +14,12 @@ def long(rows, **options):
     return Streams.from_frame(frame, **options)
 
 
-def test_last_and_mean():
+def test_keep_last_and_average():
     assert long(ROWS, duplicates=KeepLast()).value.tolist() == [8.0, 7.0, 5.0]
     assert long(ROWS, duplicates=Average()).value.tolist() == [4.0, 7.0, 5.0]
 
 
-def test_last_is_the_last_of_the_input_even_after_sorting():
+def test_keep_last_is_the_last_of_the_input_even_after_sorting():
     rows = [
         ("p", 2.0, "a", 1.0),
         ("p", 1.0, "a", 2.0),
@@ -30,7 +30,7 @@ def test_last_is_the_last_of_the_input_even_after_sorting():
     assert long(rows, duplicates=KeepLast(), sort=True).value.tolist() == [5.0, 3.0, 4.0]
 
 
-def test_equal_values_collapse_whatever_the_policy():
+def test_equal_duplicates_merge_under_every_policy():
     rows = [("p", 1.0, "a", 0.1)] * 3 + [("p", 2.0, "a", 0.3), ("p", 2.0, "a", 0.4)]
     for policy in (KeepLast(), Average()):
         assert long(rows, duplicates=policy).value[0] == 0.1
@@ -38,7 +38,7 @@ def test_equal_values_collapse_whatever_the_policy():
     assert long([("p", 1.0, "a", 0.0), ("p", 1.0, "a", -0.0)]).value.tolist() == [0.0]
 
 
-def test_mean_of_large_values_does_not_overflow():
+def test_average_of_large_values_does_not_overflow():
     rows = [("p", 1.0, "a", 1.5e308), ("p", 1.0, "a", 1.6e308)]
     assert long(rows, duplicates=Average()).value[0] == pytest.approx(1.55e308)
 
@@ -60,7 +60,7 @@ def test_wide_rows_follow_the_policy():
     assert Streams.from_arrays([[1.0, 1.0]], [values], duplicates=KeepLast()).value.tolist() == [3.0, 4.0]
 
 
-def test_series_without_observation():
+def test_drop_and_keep_of_empty_series():
     dense = np.array([[[1.0], [2.0]], [[np.nan], [np.nan]], [[3.0], [np.nan]]])
     dropped = Streams.from_dense(dense, ids=["p", "q", "r"], horizon=[1, 2, 3], empty=Drop())
     assert dropped.ids.tolist() == ["p", "r"]

@@ -1,4 +1,4 @@
-"""The container: views, joins, and what it refuses."""
+"""The container: selection, concatenation, and what it refuses."""
 
 from datetime import datetime
 
@@ -15,13 +15,13 @@ def three():
     )
 
 
-def test_neighbours_are_views():
+def test_slices_are_views():
     streams = three()
     assert np.shares_memory(streams[1:].value, streams.value)
     assert streams[1:].offsets.tolist() == [0, 1, 3]
 
 
-def test_positions():
+def test_indexing_by_position_mask_and_array():
     streams = three()
     assert streams[np.int32(1)] == streams[1] == streams[-2]
     assert streams[np.array([2, 0], np.int32)].ids.tolist() == ["r", "p"]
@@ -34,7 +34,7 @@ def test_positions():
         streams[[True, False]]
 
 
-def test_nothing_can_be_written():
+def test_arrays_are_read_only():
     streams = three()
     with pytest.raises(ValueError, match="read-only"):
         streams.times[0] = 1.0
@@ -47,7 +47,7 @@ def test_synchronous():
     assert not Streams.from_arrays([[0.0, 1.0]], [[[1.0, np.nan], [1.0, 2.0]]]).synchronous
 
 
-def test_joins_need_one_schema():
+def test_concatenate_refuses_different_schemas():
     streams = three()
     with pytest.raises(StreamError, match="Part 1 has the channels"):
         Streams.concatenate([streams, Streams.from_arrays([[1.0]], [[[1.0]]], channels=["other"], ids=["s"])])

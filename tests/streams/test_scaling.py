@@ -1,4 +1,4 @@
-"""Units of channels: how they are found, that they are used alike offline and online, and what is refused."""
+"""Channel scalers: fitting, the same scaling in every engine and online, and what is refused."""
 
 import dataclasses
 import math
@@ -24,7 +24,7 @@ def scale_of(values, units, **limits):
     return ChannelScaler.fit(column(values), units, {"a": tuple(limits["limits"])} if limits else None).each[0]
 
 
-def test_standard_units_are_mean_and_deviation_of_what_was_observed():
+def test_standard_scaler_uses_mean_and_deviation_of_observations():
     streams = Streams.from_dense(np.array([[[1.0, NAN], [3.0, 7.0]], [[NAN, 7.0], [8.0, 7.0]]]))
     scaler = ChannelScaler.fit(streams, StandardScaler())
     assert (scaler.each[0].centre, scaler.each[0].spread) == pytest.approx((4.0, np.std([1.0, 3.0, 8.0])))
@@ -35,12 +35,12 @@ def test_standard_units_are_mean_and_deviation_of_what_was_observed():
     assert dataclasses.replace(scaled, value=streams.value) == streams
 
 
-def test_ranges_become_minus_one_to_one():
+def test_min_max_scaler_maps_the_range_to_minus_one_and_one():
     assert scale_of([3.0, 9.0, 5.0], MinMaxScaler()) == ChannelScale(6.0, 3.0)
     assert scale_of([4.0, 4.0], MinMaxScaler()) == ChannelScale(4.0, 1.0)
 
 
-def test_robust_units_do_not_mind_wild_values():
+def test_robust_scaler_ignores_outliers():
     calm = np.random.default_rng(0).normal(50.0, 5.0, 4000)
     wild = np.concatenate([calm, [1e9, -1e9]])
     one, other = scale_of(calm, RobustScaler()), scale_of(wild, RobustScaler())
@@ -50,7 +50,7 @@ def test_robust_units_do_not_mind_wild_values():
     assert 60 < other.high < 80
 
 
-def test_long_tails_are_bent_and_short_ones_are_not():
+def test_robust_scaler_compresses_long_tails_only():
     rng = np.random.default_rng(1)
     skewed = np.exp(1.5 * rng.normal(size=4000))
     assert scale_of(skewed, RobustScaler()).bend == pytest.approx(1.0, rel=0.1)  # its median
@@ -63,7 +63,7 @@ def test_long_tails_are_bent_and_short_ones_are_not():
 @pytest.mark.parametrize(
     "values", [[0.0] * 50, [0.0] * 50 + [1.0], [3.0], [0.0, 0.0, 1e-300], [0.0, 0.0, 3.0, 1e-308, 1e-308], [0.1] * 7]
 )
-def test_channels_that_hardly_change_have_finite_units(values):
+def test_nearly_constant_channels_have_finite_scales(values):
     for units in (RobustScaler(), RobustScaler(tails=0.0), StandardScaler()):
         scale = scale_of(values, units)
         assert scale.spread > 0
@@ -71,7 +71,7 @@ def test_channels_that_hardly_change_have_finite_units(values):
         assert np.isfinite(scaled).all()
 
 
-def test_limits_come_before_anything_is_learnt_and_what_they_clip_is_counted():
+def test_limits_apply_before_fitting_and_clipped_values_are_counted():
     streams = column([36.0, 37.0, 38.0, 0.0, 0.0, 300.0])
     scaler = ChannelScaler.fit(streams, StandardScaler(), {"a": (25.0, 45.0)})
     kept = np.array([36.0, 37.0, 38.0, 25.0, 25.0, 45.0])
@@ -84,14 +84,14 @@ def test_limits_come_before_anything_is_learnt_and_what_they_clip_is_counted():
     )
 
 
-def test_a_channel_that_was_never_observed_stays_as_it_is():
+def test_unobserved_channels_are_not_scaled():
     streams = Streams.from_arrays([[1.0]], [[[1.0, NAN]]], channels=["a", "b"])
     assert ChannelScaler.fit(streams, limits={"b": (0.0, 5.0)}).each[1] == ChannelScale(low=0.0, high=5.0)
 
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.sampled_from([RobustScaler(), StandardScaler()]))
-def test_larger_values_never_become_smaller(values, units):
+def test_scales_are_monotone(values, units):
     scaler = ChannelScaler.fit(column(values), units)
     ordered = np.sort(np.asarray(values))
     assert (np.diff(scaler(column(ordered)).value) >= 0).all()
@@ -108,7 +108,7 @@ def drawn(seed=0):
     return np.arange(6) + 0.25, values
 
 
-def test_every_engine_embeds_values_in_their_units():
+def test_every_engine_applies_the_scaler():
     times, values = drawn()
     streams = Streams.from_arrays([times], [values], channels=["a", "b"], horizon=6.0)
     partition = lc.Partition.every(2.0)
@@ -140,7 +140,7 @@ def test_every_engine_embeds_values_in_their_units():
     )
 
 
-def test_a_served_model_takes_values_as_measured(tmp_path):
+def test_predictor_of_a_saved_model_applies_the_scaler(tmp_path):
     times, values = drawn()
     streams = Streams.from_arrays([times], [values], channels=["a", "b"], horizon=6.0)
     logsigs = lc.Embedding(scaler=SCALES)(streams, lc.Partition.every(2.0))
@@ -148,7 +148,7 @@ def test_a_served_model_takes_values_as_measured(tmp_path):
         logsigs.basis, hidden=4, block=1, outputs=1, initial=lc.TimeZeroInitial(), key=jax.random.key(0)
     )
     inputs = lc.Inputs.of(logsigs)
-    model = model.fit_preprocessing(inputs, logsigs.source)
+    model = model.fit_preprocessing(inputs, logsigs.spec)
     model.save(tmp_path / "model")
     predictor = lc.Predictor(lc.load(tmp_path / "model"))
     for time, row in zip(times, values, strict=True):
@@ -156,18 +156,18 @@ def test_a_served_model_takes_values_as_measured(tmp_path):
     np.testing.assert_allclose(predictor.predict(at=6.0), lc.predict(model, inputs)[0], rtol=1e-5)
 
 
-def test_values_that_are_alike_beyond_their_limits_collide_and_others_do_not():
+def test_check_faithful_finds_clipped_values_that_collide():
     streams = Streams.from_arrays([[1.0], [1.0], [1.0]], [[[9.0]], [[5.0]], [[3.0]]], ids=["x", "y", "z"])
     scaler = ChannelScaler(("x1",), (ChannelScale(high=4.0),))
     report = lc.check_faithful(streams, lc.Embedding(scaler=scaler))
     assert [collision.series for collision in report.collisions] == [("x", "y")]
 
 
-def test_what_is_refused():
+def test_refused_scalers_limits_and_channels():
     streams = column([1.0, 2.0])
     with pytest.raises(StreamError, match="limits for 'pulse', which is not a channel"):
         ChannelScaler.fit(streams, limits={"pulse": (0.0, 1.0)})
-    with pytest.raises(StreamError, match="first is below the second"):
+    with pytest.raises(StreamError, match="first must be below the second"):
         ChannelScaler.fit(streams, limits={"a": (1.0, 1.0)})
     with pytest.raises(StreamError, match="scales are those of the channels 'a', 'b'"):
         lc.Embedding(scaler=SCALES)(streams, lc.Partition.uniform(1))

@@ -1,4 +1,6 @@
-"""Events that carry Lie elements or signatures."""
+"""Events as tuples, and events that carry Lie elements or signatures."""
+
+from datetime import datetime
 
 import equinox as eqx
 import jax
@@ -47,13 +49,13 @@ def test_signatures_are_read_in_double_precision_whatever_jax_is_set_to():
     assert streams.terms[0, 0] == pytest.approx(area, rel=1e-14)
 
 
-def test_brackets_of_terms():
+def test_terms_of_increments_have_the_brackets_of_the_basis():
     streams = Streams.from_increments([[1.0]], [np.zeros((1, 5))], ("a", "b"), 3)
     assert [term.bracket for term in streams.schema.terms] == [("a", "b"), ("a", ("a", "b")), (("a", "b"), "b")]
     assert Streams.from_frame(streams.to_frame(), schema=streams.schema) == streams
 
 
-def test_refused():
+def test_increments_and_signatures_that_are_refused():
     def build(block, depth=2, make=Streams.from_increments):
         return make([[1.0, 2.0]], [block], ("a", "b"), depth, ids=["p"])
 
@@ -73,3 +75,12 @@ def test_refused():
         build([good, [*good[:5], 2.5]], make=Streams.from_signatures)
     with pytest.raises(StreamError, match="6 coordinates"):
         build(np.zeros((2, 7)), make=Streams.from_signatures)
+
+
+def test_from_events_merges_equal_stamps():
+    events = [("p", datetime(2024, 1, 1), {"a": 1, "b": 2}), ("p", datetime(2024, 1, 1, 3), {"b": None})]
+    streams = Streams.from_events([*events, ("p", datetime(2024, 1, 1, 6), {"b": 3})])
+    assert streams.times.tolist() == [0.0, 6.0]
+    assert streams.value.tolist() == [1.0, 2.0, 3.0]
+    split = [(7, 1.0, {"a": 1.0}), (7, 1.0, {"b": 2.0}), (7, 1.0, {"a": 1.0})]
+    assert Streams.from_events(split).obs_offsets.tolist() == [0, 2]

@@ -1,4 +1,4 @@
-"""Real data, where there is some: irregular stays in intensive care, and hourly air quality with gaps."""
+"""Real data, if LOGCDE_DATA has it: irregular stays in intensive care, and hourly air quality with gaps."""
 
 import os
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ def load(name):
     return np.load(Path(FOLDER, name), allow_pickle=False)
 
 
-def test_intensive_care():
+def test_streams_of_physionet2012():
     data = load("PhysioNet2012.npz")
     stay = np.repeat(np.arange(len(data["ids_a"])), np.diff(data["offsets_a"]))
     frame = polars.DataFrame(
@@ -42,7 +42,7 @@ def test_intensive_care():
     assert len(Partition.every(1.0).cuts(streams).points) == 49 * len(streams)
 
 
-def test_air_quality():
+def test_streams_of_beijing_pm25():
     data = load("BeijingPM25.npz")
     year, month, day, hour = (data[name].tolist() for name in ("year", "month", "day", "hour"))
     stamps = [datetime(*parts) for parts in zip(year, month, day, hour, strict=True)]
