@@ -17,6 +17,7 @@ class Remedy(enum.Enum):
     """
 
     SORT = "Sort the rows by time, or pass sort=True."
+    BINS_NEED_COUNTS = "Pass counts=True, or leave soft_bins out."
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from logcde.kernels._blocks import WIDE, add_outer, add_rows, affine, copy_rows, descend, largest_norm
+from logcde.kernels._block_simd import WIDE, add_outer, add_rows, affine, copy_rows, descend, largest_norm
 from logcde.kernels._jit import index, inlined, kernel
 
 WIDEST = 16

@@ -24,7 +24,8 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.factors import Intervals, entries_of, increments_of, intervals_of
+from logcde.embedding.factors import entries_of, increments_of, intervals_of
+from logcde.kernels.records import Intervals
 from logcde.streams import Cuts, Streams
 from logcde.streams.ragged import offsets_of, owners
 
@@ -58,7 +59,7 @@ def scales(streams: Streams, intervals: Intervals, coordinates: Coordinates) -> 
     """
     basis = coordinates.basis
     moved = _moved(streams, intervals, coordinates)
-    result = np.empty((len(intervals), basis.dimension))
+    result = np.empty((intervals.count, basis.dimension))
     for level in range(1, coordinates.depth + 1):
         part = basis.level(level)
         result[:, part] = moved[:, np.array(basis.words[part], np.int64).reshape(-1, level)].prod(axis=2)
@@ -66,7 +67,7 @@ def scales(streams: Streams, intervals: Intervals, coordinates: Coordinates) -> 
 
 
 def _moved(streams: Streams, intervals: Intervals, coordinates: Coordinates) -> Float64[np.ndarray, "interval letter"]:
-    channels, count, width = coordinates.channels, len(intervals), coordinates.basis.width
+    channels, count, width = coordinates.channels, intervals.count, coordinates.basis.width
     event_interval = interval_of_events(intervals, len(streams.times))
     interval = np.repeat(event_interval, np.diff(streams.obs_offsets))
     inside = interval >= 0
@@ -302,7 +303,7 @@ def _labels(columns: list[Column], count: int) -> np.ndarray:
 def _interval(streams: Streams, cuts: Cuts) -> np.ndarray:
     """The query interval of each event, counted in its series; -1 before the first, one more than the last after it."""
     intervals = intervals_of(streams, cuts)
-    number = np.arange(len(intervals)) - (cuts.offsets[:-1] - np.arange(len(streams)))[intervals.series]
+    number = np.arange(intervals.count) - (cuts.offsets[:-1] - np.arange(len(streams)))[intervals.series]
     interval, series = interval_of_events(intervals, len(streams.times)), owners(streams.offsets)
     outside = np.where(streams.times < cuts.points[cuts.offsets[:-1]][series], -1, np.diff(cuts.offsets)[series] - 1)
     return np.where(interval >= 0, number[interval], outside)

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64
 
 from logcde.errors import StreamError
-from logcde.kernels.sampling import choose
+from logcde.kernels.events import choose
 from logcde.streams.columns import AbstractStreams
 from logcde.streams.knots import Knots, merge
 from logcde.streams.ragged import offsets_of, owners
