@@ -29,7 +29,7 @@ from logcde.streams.ragged import owners
 class PaddedSteps(eqx.Module):
     """Steps from the first query point to the last: each crosses a gap and may end with an event.
 
-    Points are numbered: events first, then query points, then knots, and last the base point of the continuous channels.
+    Points are numbered: events, then query points, then knots, and last the base point of the continuous channels.
 
     Attributes:
         before: The point at which the gap of each step starts.
@@ -270,7 +270,7 @@ def _embed_all(padded: PaddedStreams, scan: AbstractScan) -> Float[Array, "serie
 
 
 class _Signatures(AbstractComposition):
-    """Signatures without their constant term, which is one. A step is one or two Lie elements, by their lowest levels."""
+    """Signatures without their constant term one. A step is one or two Lie elements, given by their lowest levels."""
 
     width: int = eqx.field(static=True)
     depth: int = eqx.field(static=True)
