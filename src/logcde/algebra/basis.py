@@ -1,8 +1,8 @@
 """The Lyndon basis that travels with its coordinates.
 
 Letters come first, then brackets by length and in lexicographic order of their Lyndon words, with standard bracketing:
-the coordinates of the paper's `eq:interval_log_signature_method`. At depth 2 the coordinate of [i, j], i < j, is half of
-S^ij - S^ji. NumPy only: nothing here knows of JAX.
+the coordinates of the paper's `eq:interval_log_signature_method`. At depth 2 the coordinate of [i, j], i < j, is half
+of S^ij - S^ji. NumPy only: nothing here knows of JAX.
 """
 
 import operator

@@ -76,8 +76,8 @@ def ragged(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def inverse_unitriangular(strict: SparseMap) -> SparseMap:
     """Inverse of I - strict, where `strict` is square and nilpotent: no coordinate depends on itself by any chain.
 
-    Row i of the inverse is row i of I plus the rows of the inverse that row i of `strict` combines, so rows are computed
-    in the order of their longest chain, all rows of one length at once.
+    Row i of the inverse is row i of I plus the rows of the inverse that row i of `strict` combines, so rows are
+    computed in the order of their longest chain, all rows of one length at once.
 
     >>> inverse_unitriangular(SparseMap.collect([1, 2], [0, 1], [2, 3], (3, 3))).as_matrix().tolist()
     [[1, 0, 0], [2, 1, 0], [6, 3, 1]]

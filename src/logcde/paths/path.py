@@ -113,7 +113,7 @@ class RealisedPath:
         return np.where(share < 1, before + share * (self.u[vertex] - before), self.u[vertex])[()]
 
     def b(self, time: float | np.ndarray) -> float | Float64[np.ndarray, "..."]:
-        """b_Psi: as `a`, but the horizon maps to the end of the path, so that an event there is in the last interval."""
+        """b_Psi: as `a`, but the horizon maps to the end of the path: an event there is in the last interval."""
         return np.where(np.asarray(time) == self.horizon, self.u[-1], self.a(time))[()]
 
     def between(self, start: float, stop: float) -> Float64[np.ndarray, "vertex letter"]:
