@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Atomic writes: a file is either complete or absent."""
 
 import contextlib
 import os
@@ -8,9 +8,9 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary name to write to, which becomes the file if all goes well and is gone if anything does not.
+    """Yield a temporary path that is renamed to `path` on success and deleted on failure.
 
-    The temporary file is there from the start, so that a folder that cannot be written to is found at once.
+    Creates missing folders. The temporary file is created first, so that a read-only folder is an error at once.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +30,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: str) -> Path:
-    """Write a text under a temporary name and rename it, so that nobody ever sees half of it.
+    """Write a text file atomically, so that no reader sees half of it; returns its path.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

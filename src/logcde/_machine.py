@@ -1,14 +1,15 @@
-"""Under which circumstances a number came about: cores, machine and versions."""
+"""The conditions of a measurement: cores, machine and versions."""
 
 import importlib.metadata
 import os
 import platform
 
 LIBRARIES = ("jax", "jaxlib", "numba", "numpy")
+"""Packages that decide numbers and speed."""
 
 
 def cores() -> int:
-    """Cores that this process may use.
+    """Number of cores that this process may use.
 
     >>> cores() >= 1
     True
@@ -17,7 +18,7 @@ def cores() -> int:
 
 
 def machine() -> dict[str, str | int | float | None]:
-    """The machine and how busy it is.
+    """The machine and its load.
 
     >>> sorted(machine())
     ['cores', 'load', 'processor', 'system']
@@ -31,7 +32,7 @@ def machine() -> dict[str, str | int | float | None]:
 
 
 def versions(*more: str) -> dict[str, str]:
-    """Of Python, of the libraries that compute, and of some more.
+    """Versions of Python, of the numerical libraries, and of `more` packages.
 
     >>> sorted(versions("optax"))
     ['jax', 'jaxlib', 'numba', 'numpy', 'optax', 'python']

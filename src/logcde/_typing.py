@@ -11,11 +11,11 @@
 | `piece`    | pieces of a control between observations and query points     |
 | `query`    | query points that have a prediction                           |
 | `lie`      | coordinates in a Lyndon basis                                 |
-| `knot`     | knots of continuous channels                                  |
+| `knot`     | knots of continuous channels or of soft bins                  |
 | `hidden`   | entries of a hidden state                                     |
-| `features` | entries of the state that dynamics put out                    |
+| `features` | entries of the state that dynamics pass to a readout          |
 | `block`    | blocks of a block-diagonal matrix; `row`, `column` within one |
-| `static`   | features of a series that do not change over time             |
+| `static`   | time-independent features of a series                         |
 | `output`   | entries of a prediction                                       |
 """
 
@@ -25,4 +25,4 @@ from typing import TypeAlias
 import numpy as np
 
 Numbers: TypeAlias = float | int | Sequence | np.ndarray
-"""What becomes an array of numbers."""
+"""A number, or anything that converts to an array of numbers."""

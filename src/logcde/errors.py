@@ -34,6 +34,7 @@ class Remedy(enum.Enum):
     UNKNOWN_CHANNEL = "Add it to the channels, or leave out its rows."
     CALENDAR = "Use Partition.every, or make the streams from datetimes."
     PARTIAL = "Add it, or pass partial=True to embed only a part of the horizon."
+    BINS_NEED_COUNTS = "Pass counts=True, or leave soft_bins out."
 
 
 @dataclasses.dataclass(frozen=True)

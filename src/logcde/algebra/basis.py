@@ -1,8 +1,8 @@
 """The Lyndon basis that travels with its coordinates.
 
-Letters first, then brackets by length and in lexicographic order of their Lyndon words, with standard bracketing: the
-coordinates of the paper's `eq:interval_log_signature_method` in this library. At depth 2 the coordinate of [i, j],
-i < j, is half of S^ij - S^ji. NumPy only: nothing here knows of JAX.
+Letters come first, then brackets by length and in lexicographic order of their Lyndon words, with standard bracketing:
+the coordinates of the paper's `eq:interval_log_signature_method`. At depth 2 the coordinate of [i, j], i < j, is half
+of S^ij - S^ji. NumPy only: nothing here knows of JAX.
 """
 
 import operator
@@ -25,7 +25,9 @@ Bracket: TypeAlias = str | tuple
 
 @dataclass(frozen=True)
 class Basis:
-    """Lyndon basis of the free Lie algebra over named letters, truncated at `depth`. Equal if letters and depth are.
+    """Lyndon basis of the free Lie algebra over named letters, truncated at `depth`.
+
+    Two bases are equal if their letters and depths are.
 
     >>> basis = Basis(("heart_rate", "time"), depth=3)
     >>> basis.dimension, basis.sizes
@@ -41,16 +43,17 @@ class Basis:
         object.__setattr__(self, "letters", tuple(self.letters))
         object.__setattr__(self, "depth", operator.index(self.depth))
         if self.depth < 1:
-            raise BasisError(f"A basis needs a depth of at least 1, but got {self.depth}.")
+            raise BasisError(f"The depth of the basis is {self.depth}.", "Choose a depth of at least 1.")
         if not self.letters:
-            raise BasisError("A basis needs at least one letter, but got none.")
+            raise BasisError("The basis has no letters.", "Pass at least one.")
         doubled = sorted(letter for letter, count in Counter(self.letters).items() if count > 1)
         if doubled:
-            raise BasisError(f"The letters of a basis need different names, but {doubled[0]!r} occurs more than once.")
+            raise BasisError(f"The letter {doubled[0]!r} occurs more than once.", "Give letters different names.")
         if self.width**self.depth >= 2**31:
             raise BasisError(
                 f"Depth {self.depth} over {self.width} letters has {self.width}**{self.depth} words in its top level, "
-                "too many to index. Choose a smaller depth or fewer channels."
+                "too many to index.",
+                "Choose a smaller depth or fewer channels.",
             )
 
     @classmethod
@@ -78,7 +81,7 @@ class Basis:
         return sum(self.sizes)
 
     def level(self, level: int) -> slice:
-        """Where the coordinates of one level 1..depth are.
+        """The slice of the coordinates of one level 1..depth.
 
         >>> Basis.of_width(3, 2).level(2)
         slice(3, 6, None)
@@ -99,7 +102,7 @@ class Basis:
 
     @cached_property
     def brackets(self) -> Int64[np.ndarray, "lie 2"]:
-        """Coordinates of the left and right factor of every bracket; -1, -1 for letters."""
+        """Positions of the left and right factor of every bracket; -1, -1 for letters."""
         brackets = np.full((self.dimension, 2), -1, dtype=np.int64)
         starts = np.array([0, 0, *np.cumsum(self.sizes)])
         for level in range(2, self.depth + 1):
@@ -121,20 +124,20 @@ class Basis:
         return {label: place for place, label in reversed(list(enumerate(self.labels)))}
 
     def index(self, label: str) -> int:
-        """Place of the coordinate with this label.
+        """Position of the coordinate with this label.
 
         >>> Basis(("a", "b"), 2).index("[a, b]")
         2
         """
         if label not in self._places:
             some = ", ".join(repr(known) for known in self.labels[: self.width + 2])
-            raise BasisError(
-                f"There is no coordinate {label!r} in {self!r}. Its labels begin with {some}; see .labels."
-            )
+            raise BasisError(f"There is no coordinate {label!r} in {self!r}.", f"See .labels, which start with {some}.")
         return self._places[label]
 
     def expand(self, bracket: Bracket) -> tuple[int, dict[int, int]]:
-        """Degree of any nested bracket of letters, and its coefficients by flat word; none if it exceeds the depth.
+        """Expand a nested bracket of letters: its degree, and its coefficients by flat word.
+
+        There are no coefficients if the degree exceeds the depth.
 
         >>> Basis(("a", "b"), 3).expand(("b", "a"))  # 10 = ba, 01 = ab, in base 2
         (2, {2: 1, 1: -1})
@@ -154,7 +157,7 @@ class Basis:
         return degree_u + degree_v, words
 
     def coordinates(self, bracket: Bracket) -> Int64[np.ndarray, "lie"]:
-        """Exact coordinates of any nested bracket of letters, Lyndon or not; zero if its degree exceeds the depth.
+        """Exact coordinates of a nested bracket of letters, Lyndon or not; zero if its degree exceeds the depth.
 
         >>> Basis(("a", "b"), 3).coordinates(("b", ("a", "b"))).tolist()
         [0, 0, 0, 0, -1]
@@ -177,7 +180,7 @@ class Basis:
         return Basis(self.letters, depth)
 
     def expansion(self, level: int) -> SparseMap:
-        """Bracket coordinates of one level, counted from its start (columns), to flat words in C order (rows).
+        """The map from bracket coordinates of one level (columns) to flat words in C order (rows).
 
         >>> Basis.of_width(2, 2).expansion(2).as_matrix().ravel().tolist()  # words 11, 12, 21, 22
         [0, 1, -1, 0]
@@ -186,7 +189,7 @@ class Basis:
         return lyndon.expansion(self.width, level)
 
     def projection(self, level: int) -> SparseMap:
-        """Flat words of one level (columns, Lyndon words only) to bracket coordinates (rows).
+        """The map from flat words of one level (columns, Lyndon words only) to bracket coordinates (rows).
 
         It is a left inverse of the expansion.
 
@@ -198,7 +201,7 @@ class Basis:
 
     def _check_level(self, level: int) -> None:
         if not 1 <= level <= self.depth:
-            raise BasisError(f"{self!r} has levels 1 to {self.depth}, but level {level} was asked for.")
+            raise BasisError(f"{self!r} has levels 1 to {self.depth}, not {level}.")
 
     def __repr__(self) -> str:
         names = self.letters if self.width <= 8 else (*self.letters[:6], "...", self.letters[-1])
@@ -206,14 +209,18 @@ class Basis:
 
 
 def common_basis(bases: Iterable[Basis]) -> Basis:
-    """The one basis of all operands; a `BasisError` that says how they differ if there is not one."""
+    """The basis that all operands share.
+
+    Raises:
+        BasisError: If the operands have different bases; the message says how they differ.
+    """
     first, *others = bases
     for other in others:
         if other.letters != first.letters:
-            raise BasisError(f"Elements of {first!r} and {other!r} do not combine: their letters differ.")
+            raise BasisError(f"Elements of {first!r} and {other!r} cannot be combined: their letters differ.")
         if other.depth != first.depth:
             raise BasisError(
-                f"Elements of {first!r} and {other!r} do not combine: their depths differ. "
-                "Bring both to the smaller depth first."
+                f"Elements of {first!r} and {other!r} cannot be combined: their depths differ.",
+                "Truncate both to the smaller depth.",
             )
     return first

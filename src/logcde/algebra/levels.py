@@ -28,7 +28,7 @@ def product(left: Levels, right: Levels) -> Levels:
 
 
 def multiply_exp(element: Levels, increment: Levels) -> Levels:
-    """element (x) exp(increment) by one Horner sweep, without the powers of the increment.
+    """Multiply element (x) exp(increment) in one Horner sweep, without the powers of the increment.
 
     With a = element and x = increment: a + (a + (a + ... x/3) x/2) x. Round j is needed up to level j only, so a
     degree-one increment costs little more than one multiplication for each number of the result.
@@ -47,7 +47,7 @@ def power_series(increment: Levels, coefficients: Sequence[float]) -> Levels:
     one = jnp.ones_like(increment[0][..., :1])
     result = (coefficients[-1] * one,)
     for coefficient in coefficients[-2::-1]:
-        # One more power of the increment is still to come for each round that is left: levels above are not needed.
+        # Every remaining round multiplies by the increment once more: higher levels are not needed yet.
         higher = (_convolve(increment, result[level - 1 :: -1]) for level in range(1, len(result) + 1))
         result = (coefficient * one, *higher)
     return result

@@ -1,7 +1,7 @@
 """Lie elements by their Lyndon coordinates, and the maps to and from tensors.
 
 The free Lie algebra of the paper's section "Tensor algebra, signatures, and log-signatures". The maps are the cached
-sparse ones of the basis; at depth 1 and 2 the projection only picks entries.
+sparse maps of the basis; at depths 1 and 2 the projection only selects entries.
 """
 
 import operator
@@ -34,8 +34,8 @@ class Lie(eqx.Module):
     def __check_init__(self) -> None:
         if self.coordinates.shape[-1:] != (self.basis.dimension,):
             raise BasisError(
-                f"Coordinates of shape {self.coordinates.shape} do not fit {self.basis!r}: "
-                f"the last axis should have length {self.basis.dimension}, one for each bracket."
+                f"Coordinates of shape {self.coordinates.shape} do not fit {self.basis!r}.",
+                f"The last axis should have length {self.basis.dimension}, one for each bracket.",
             )
 
     @property
@@ -96,7 +96,7 @@ def project_levels(levels: Levels, basis: Basis) -> Float[Array, "*batch lie"]:
 
 
 def expand(element: Lie) -> Tensor:
-    """Write a Lie element as a tensor: brackets become commutators of words.
+    """Expand a Lie element to a tensor: brackets become commutators of words.
 
     >>> expand(Lie(jnp.array([1.0, 2.0, 0.5]), Basis.of_width(2, 2))).levels[2].tolist()
     [0.0, 0.5, -0.5, 0.0]
@@ -106,9 +106,9 @@ def expand(element: Lie) -> Tensor:
 
 
 def project(tensor: Tensor) -> Lie:
-    """Lyndon coordinates of a tensor that is a Lie element, such as the logarithm of a signature.
+    """Project a tensor that is a Lie element, such as the logarithm of a signature, to its Lyndon coordinates.
 
-    Reads the tensor at Lyndon words only; of a tensor that is not a Lie element the rest is ignored.
+    Reads the tensor at Lyndon words only. If it is not a Lie element, other words are ignored.
 
     >>> x = Lie(jnp.array([1.0, 2.0, 0.5]), Basis.of_width(2, 2))
     >>> project(expand(x)).coordinates.tolist()

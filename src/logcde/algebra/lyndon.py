@@ -28,7 +28,7 @@ def witt_dimensions(width: int, depth: int) -> tuple[int, ...]:
 
 @cache
 def lyndon_words(width: int, level: int) -> np.ndarray:
-    """Lyndon words of one length, as flat word indices in lexicographic order: words below all their rotations."""
+    """Lyndon words of one length, which are below all their rotations, as flat indices in lexicographic order."""
     words = np.arange(width**level)
     lyndon = np.ones(words.size, dtype=bool)
     for shift in range(1, level):
@@ -41,9 +41,12 @@ def lyndon_words(width: int, level: int) -> np.ndarray:
 
 @cache
 def standard_factorisation(width: int, level: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Length of u, place of u and place of v among Lyndon words of their lengths, for each w = uv of one level >= 2.
+    """Factorise each Lyndon word w = uv of one level >= 2.
 
     v is the longest proper suffix that is a Lyndon word; u is then one as well.
+
+    Returns:
+        The length of each u, and the positions of u and v among the Lyndon words of their lengths.
     """
     words = lyndon_words(width, level)
     length, left, right = (np.zeros(words.size, dtype=np.int64) for _ in range(3))
@@ -61,7 +64,7 @@ def standard_factorisation(width: int, level: int) -> tuple[np.ndarray, np.ndarr
 
 @cache
 def expansion(width: int, level: int) -> SparseMap:
-    """Bracket coordinates of one level (columns) to flat words (rows): P_w = P_u P_v - P_v P_u for w = uv."""
+    """The map from bracket coordinates of one level (columns) to words (rows): P_w = P_u P_v - P_v P_u for w = uv."""
     size = lyndon_words(width, level).size
     shape = (width**level, size)
     if level == 1:
@@ -84,10 +87,10 @@ def expansion(width: int, level: int) -> SparseMap:
 
 @cache
 def projection(width: int, level: int) -> SparseMap:
-    """Flat words of one level (columns, Lyndon words only) to bracket coordinates (rows).
+    """The map from flat words of one level (columns, Lyndon words only) to bracket coordinates (rows).
 
-    P_w is w plus larger words of the same letters, so a Lie element is determined by its coefficients at Lyndon words
-    through a unitriangular integer matrix; here is its inverse, blocks of equal letters by themselves.
+    P_w is w plus larger words of the same letters, so a unitriangular integer matrix maps the coordinates of a Lie
+    element to its coefficients at Lyndon words. This is its inverse.
     """
     words, full = lyndon_words(width, level), expansion(width, level)
     if words.size == 0:

@@ -16,7 +16,7 @@ from logcde.algebra.lie import Lie, expand, expand_levels, project
 from logcde.algebra.tensor import Tensor, product
 from logcde.errors import BasisError
 
-Element = TypeVar("Element", Tensor, Lie)
+ElementT = TypeVar("ElementT", Tensor, Lie)
 
 
 def exp(element: Tensor | Lie) -> Tensor:
@@ -45,10 +45,12 @@ def log(tensor: Tensor) -> Tensor:
 
 
 def multiply_exp(tensor: Tensor, element: Tensor | Lie | Float[Array, "*#batch letter"]) -> Tensor:
-    """tensor (x) exp(element), fused: cheaper than the exponential and the product on their own.
+    """Multiply tensor (x) exp(element) in one sweep, which is cheaper than an exponential and a product.
 
-    The element is a vector of letters (degree one), a Lie element or a tensor. A Lie element or tensor may have smaller
-    depth than the tensor it multiplies; what is missing is zero and costs nothing.
+    Args:
+        tensor: The left factor.
+        element: A vector of letters (degree one), a Lie element or a tensor. A Lie element or tensor may have smaller
+            depth than the left factor: higher levels are zero and cost nothing.
 
     >>> from logcde.algebra import Basis, unit
     >>> multiply_exp(unit(Basis.of_width(2, 2)), jnp.array([1.0, 2.0])).levels[2].tolist()
@@ -61,8 +63,8 @@ def multiply_exp(tensor: Tensor, element: Tensor | Lie | Float[Array, "*#batch l
     else:
         if element.shape[-1:] != (basis.width,):
             raise BasisError(
-                f"A degree-one element over {basis!r} should have {basis.width} entries in its last axis, "
-                f"but has shape {element.shape}."
+                f"A degree-one element of shape {element.shape} does not fit {basis!r}.",
+                f"The last axis should have length {basis.width}, one for each letter.",
             )
         constant, increment = None, (element,)
     batch = jnp.broadcast_shapes(tensor.batch, increment[0].shape[:-1])
@@ -71,7 +73,7 @@ def multiply_exp(tensor: Tensor, element: Tensor | Lie | Float[Array, "*#batch l
     return result if constant is None else result.scale(jnp.exp(constant))
 
 
-def bracket(left: Element, right: Element) -> Element:
+def bracket(left: ElementT, right: ElementT) -> ElementT:
     """Lie bracket [left, right] of two Lie elements or two tensors.
 
     >>> from logcde.algebra import Basis
@@ -85,11 +87,11 @@ def bracket(left: Element, right: Element) -> Element:
         return product(left, right) - product(right, left)
     if isinstance(left, Lie) and isinstance(right, Lie):
         return project(bracket(expand(left), expand(right)))
-    raise BasisError("A Lie element and a tensor have no bracket: expand the Lie element first.")
+    raise BasisError("A Lie element and a tensor have no bracket.", "Expand the Lie element first.")
 
 
 def bch(left: Lie, right: Lie) -> Lie:
-    """Baker-Campbell-Hausdorff product log(exp(left) (x) exp(right)): the log-signature of one path after another.
+    """Baker-Campbell-Hausdorff product log(exp(left) (x) exp(right)): the log-signature of two paths in sequence.
 
     >>> from logcde.algebra import Basis
     >>> basis = Basis.of_width(2, 2)
@@ -101,8 +103,8 @@ def bch(left: Lie, right: Lie) -> Lie:
     return project(log(multiply_exp(exp(left), right)))
 
 
-def dilate(element: Element, scale: int | float | Float[Array, "*#batch"]) -> Element:
-    """Multiply level k by scale**k: what scaling a path does to its signature and log-signature.
+def dilate(element: ElementT, scale: int | float | Float[Array, "*#batch"]) -> ElementT:
+    """Multiply level k by scale**k, which is the effect of scaling a path on its signature and log-signature.
 
     >>> from logcde.algebra import Basis
     >>> dilate(Lie(jnp.array([1.0, 2.0, 0.5]), Basis.of_width(2, 2)), 2.0).coordinates.tolist()

@@ -1,6 +1,6 @@
 """Sparse linear maps with exact integer coefficients, as plain NumPy arrays.
 
-They carry the change between words and Lyndon brackets. This module knows nothing of either.
+They change between words and Lyndon brackets. This module knows nothing of either.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from jaxtyping import Int64
 
 @dataclass(frozen=True, eq=False)
 class SparseMap:
-    """A matrix by its non-zero entries, sorted by row and then by column, each place at most once.
+    """A matrix given by its non-zero entries, sorted by row and then by column, each position at most once.
 
     >>> m = SparseMap.collect([0, 1, 1], [1, 0, 0], [3, 2, 5], (2, 2))
     >>> m.as_matrix().tolist()
@@ -25,7 +25,7 @@ class SparseMap:
 
     @staticmethod
     def collect(rows, cols, coefficients, shape: tuple[int, int]) -> "SparseMap":
-        """Build a map from entries in any order: entries at one place are added, zeros are dropped."""
+        """Build a map from entries in any order: entries at the same position are added, zeros are dropped."""
         rows, cols, coefficients = (np.asarray(part, dtype=np.int64) for part in (rows, cols, coefficients))
         places = rows * shape[1] + cols
         order = np.argsort(places, kind="stable")
@@ -50,7 +50,7 @@ class SparseMap:
         return self.rows.size
 
     def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Entries by column: where each column starts, then row and coefficient of every entry."""
+        """Entries by column: the start of each column, then row and coefficient of every entry."""
         order = np.argsort(self.cols, kind="stable")
         starts = np.searchsorted(self.cols[order], np.arange(self.shape[1] + 1))
         return starts, self.rows[order], self.coefficients[order]
@@ -63,7 +63,7 @@ class SparseMap:
 
 
 def ragged(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For groups of the given sizes laid end to end: the group of every element, and its place in the group.
+    """For groups of the given sizes, end to end: the group of every element, and its position in the group.
 
     >>> [part.tolist() for part in ragged(np.array([2, 0, 3]))]
     [[0, 0, 2, 2, 2], [0, 1, 0, 1, 2]]
@@ -74,10 +74,10 @@ def ragged(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inverse_unitriangular(strict: SparseMap) -> SparseMap:
-    """Inverse of I - strict, where `strict` is square and nilpotent: no coordinate feeds into itself by any chain.
+    """Inverse of I - strict, where `strict` is square and nilpotent: no coordinate depends on itself by any chain.
 
-    Row i of the inverse is row i of I plus the rows that `strict` names, so rows are finished in the order of their
-    longest chain, all rows of one length at once.
+    Row i of the inverse is row i of I plus the rows of the inverse that row i of `strict` combines, so rows are
+    computed in the order of their longest chain, all rows of one length at once.
 
     >>> inverse_unitriangular(SparseMap.collect([1, 2], [0, 1], [2, 3], (3, 3))).as_matrix().tolist()
     [[1, 0, 0], [2, 1, 0], [6, 3, 1]]
@@ -105,7 +105,7 @@ def inverse_unitriangular(strict: SparseMap) -> SparseMap:
         places = np.searchsorted(block.rows, finished)
         starts[finished] = cols.size + places
         counts[finished] = np.diff(places, append=len(block))
-        # The identity row that stood in for an unfinished one stays behind; nothing points to it any more.
+        # The identity row that stood in for an unfinished row stays in the arrays; nothing refers to it any more.
         cols = np.concatenate([cols, block.cols])
         coefficients = np.concatenate([coefficients, block.coefficients])
     group, within = ragged(counts)

@@ -35,14 +35,14 @@ class Tensor(eqx.Module):
     def __check_init__(self) -> None:
         if len(self.levels) != self.basis.depth + 1:
             raise BasisError(
-                f"A tensor over {self.basis!r} has levels 0 to {self.basis.depth}, but {len(self.levels)} were given."
+                f"A tensor over {self.basis!r} has levels 0 to {self.basis.depth}, but {len(self.levels)} were passed."
             )
         for level, array in enumerate(self.levels):
             expected = (*self.levels[0].shape[:-1], self.basis.width**level)
             if array.shape != expected:
                 raise BasisError(
-                    f"Level {level} of a tensor over {self.basis!r} should have shape {expected} (batch axes, then "
-                    f"one entry for each word of length {level}), but has shape {array.shape}."
+                    f"Level {level} of a tensor over {self.basis!r} has shape {array.shape}.",
+                    f"It should have shape {expected}: batch axes, then one entry for each word of length {level}.",
                 )
 
     @property
@@ -79,7 +79,7 @@ def _entrywise(operation: Callable[[Array, Array], Array], left: Tensor, right: 
 
 
 def unit(basis: Basis, batch: tuple[int, ...] = (), dtype: DTypeLike = float) -> Tensor:
-    """The unit 1 of the algebra: the signature of a path that does not move.
+    """The unit 1 of the algebra: the signature of a constant path.
 
     >>> [level.tolist() for level in unit(Basis.of_width(2, 1)).levels]
     [[1.0], [0.0, 0.0]]
@@ -89,7 +89,7 @@ def unit(basis: Basis, batch: tuple[int, ...] = (), dtype: DTypeLike = float) ->
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:
-    """Tensor product: by Chen's identity, the signature of one path after another.
+    """Tensor product: by Chen's identity, the signature of two paths in sequence.
 
     >>> basis = Basis.of_width(2, 2)
     >>> east = Tensor((jnp.ones(1), jnp.array([1.0, 0.0]), jnp.array([0.5, 0.0, 0.0, 0.0])), basis)
@@ -102,7 +102,7 @@ def product(left: Tensor, right: Tensor) -> Tensor:
 
 
 def inverse(tensor: Tensor) -> Tensor:
-    """Inverse for the product; the constant term must not be zero.
+    """Multiplicative inverse; the constant term must not be zero.
 
     >>> a = Tensor((jnp.ones(1), jnp.array([1.0, 2.0]), jnp.zeros(4)), Basis.of_width(2, 2))
     >>> product(a, inverse(a)).levels[2].tolist()

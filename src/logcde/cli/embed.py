@@ -17,7 +17,6 @@ from logcde.errors import EmbeddingError, TableError
 
 if TYPE_CHECKING:
     from logcde.embedding import Coordinates, Embedding
-    from logcde.embedding.factors import Intervals
     from logcde.streams import Cuts, Schema, Streams
     from logcde.streams.file_scan import Scan
 
@@ -120,8 +119,8 @@ def features(streams: "Streams", cuts: "Cuts", coordinates: "Coordinates", kinds
     pyarrow = arrow()
     every = intervals_of(streams, cuts)
     step = max(1, NUMBERS // coordinates.basis.dimension)
-    for first in range(0, len(every), step):
-        some = _some(every, slice(first, first + step))
+    for first in range(0, every.count, step):
+        some = every.take(slice(first, first + step))
         values = np.asfortranarray(compose(streams, some, coordinates, dtype))
         origins = None if streams.origins is None else streams.origins[some.series]
         ends = (streams.schema.clock.stamps(end, origins) for end in (some.start, some.stop))
@@ -139,11 +138,6 @@ def _slices(group: "Streams", cut: Cut) -> "Iterator[tuple[Streams, Cuts]]":
         streams, partition = cut(group[start : start + step])
         if len(streams):
             yield streams, partition.cuts(streams)
-
-
-def _some(intervals: "Intervals", which: slice) -> "Intervals":
-    columns = {field.name: getattr(intervals, field.name)[which] for field in dataclasses.fields(intervals)}
-    return dataclasses.replace(intervals, **columns)
 
 
 def _kinds(scan: "Scan", coordinates: "Coordinates", precision: str) -> Any:

@@ -1,6 +1,7 @@
-"""From observations to one log-signature for each query interval."""
+"""From observations to one log-signature for each query interval: letters, factors and the four engines."""
 
 from logcde.embedding.coordinates import Coordinates as Coordinates
+from logcde.embedding.device import PaddedSteps as PaddedSteps
 from logcde.embedding.device import PaddedStreams as PaddedStreams
 from logcde.embedding.device import logsignatures as logsignatures
 from logcde.embedding.device import pad as pad

@@ -1,4 +1,7 @@
-"""The coordinates of the driving path: which letters a schema has under the chosen options (`sec:procedure`)."""
+"""The coordinates of the driving path: which letters a schema has under the chosen options (`sec:procedure`).
+
+Knows schemas and bases; nothing of observations or of how they are composed.
+"""
 
 import dataclasses
 import functools
@@ -8,7 +11,8 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from logcde.algebra import Basis
-from logcde.embedding.hat_basis import HatBasis, letters_of
+from logcde.embedding.hat_basis import HatBasis, count_letters
+from logcde.kernels.records import Alphabet
 from logcde.streams import ChannelScaler, Schema, SoftBins, Streams
 
 TIME = "time"
@@ -16,7 +20,15 @@ TIME = "time"
 
 @dataclasses.dataclass(frozen=True)
 class Coordinates:
-    """Letters in their order: values, counts or levels, continuous channels, time last; values in units of `scaler`.
+    """Letters of the driving path, in order: values, counts (each with its soft bins), continuous channels, time.
+
+    Args:
+        schema: Channels of the streams.
+        depth: Depth of the log-signatures.
+        counts: Whether each channel has a letter that counts its observations.
+        time: Whether time is a letter, the last one.
+        scaler: Takes values from the units of measurement to the units of the path.
+        soft_bins: Bins of the values of each channel, each with a letter that counts the observations near its knot.
 
     >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True).letters
     ('a', 'b', '#a', '#b', 'time')
@@ -44,7 +56,7 @@ class Coordinates:
         channels = self.schema.channels
         counts = tuple(f"#{name}" for name in channels) if self.counted else ()
         if self.soft_bins is not None:
-            counts = letters_of(self.soft_bins)
+            counts = count_letters(self.soft_bins)
         return (*channels, *counts, *self.schema.continuous, *((TIME,) if self.time else ()))
 
     @functools.cached_property
@@ -52,34 +64,41 @@ class Coordinates:
         """The Lyndon basis over the letters."""
         return Basis(self.letters, self.depth)
 
+    @functools.cached_property
+    def alphabet(self) -> Alphabet:
+        """The letters as kernels take them."""
+        # With further continuous channels, gaps are factors, time included.
+        timed = self.time and not self.schema.continuous
+        return Alphabet(self.channels, self.counted, timed, self.basis.width, self.depth)
+
     def scaled(self, streams: Streams) -> Streams:
         """Streams in the units of the driving path."""
         return streams if self.scaler is None else self.scaler(streams)
 
     @property
     def channels(self) -> int:
-        """How many channels are observed at discrete times."""
+        """Number of channels that are observed at discrete times."""
         return len(self.schema.channels)
 
     @property
     def counted(self) -> bool:
-        """Whether each channel has one letter beside its value, which counts its observations."""
+        """Whether each channel has exactly one count and no soft bins."""
         return self.counts and self.soft_bins is None
 
     @functools.cached_property
     def hat_basis(self) -> HatBasis | None:
-        """How observations are shared between levels, if there are some."""
+        """How observations are split between soft bins, if there are any."""
         return None if self.soft_bins is None else HatBasis.of(self.soft_bins, self.scaler)
 
     @property
     def discrete(self) -> int:
-        """How many letters move at events only; the continuous ones come after them."""
-        soft_bins = 0 if self.hat_basis is None else int(self.hat_basis.starts[-1])
-        return self.channels * (2 if self.counted else 1) + soft_bins
+        """Number of letters that move at events only; the continuous ones come after them."""
+        bins = 0 if self.hat_basis is None else int(self.hat_basis.starts[-1])
+        return self.channels * (2 if self.counted else 1) + bins
 
     @functools.cached_property
     def term_coordinates(self) -> Float64[np.ndarray, "term lie"]:
-        """Each higher-order term of the schema as a Lie element; zero if it is above the depth."""
+        """Each higher-order term of the schema as a Lie element; zero if its degree exceeds the depth."""
         rows = np.zeros((len(self.schema.terms), self.basis.dimension))
         for row, term in zip(rows, self.schema.terms, strict=True):
             if term.degree <= self.depth:
@@ -88,12 +107,12 @@ class Coordinates:
 
     @functools.cached_property
     def term_support(self) -> Int64[np.ndarray, "support"]:
-        """The coordinates that some term reaches."""
+        """The coordinates that some term changes."""
         return np.flatnonzero(self.term_coordinates.any(axis=0))
 
 
 def values_of(letters: Sequence[str]) -> tuple[int, ...]:
-    """Which letters are values of channels: neither counts nor time.
+    """Positions of the letters that are values of channels: neither counts nor time.
 
     >>> values_of(("a", "b", "#a", "#b", "time"))
     (0, 1)

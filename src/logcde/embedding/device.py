@@ -1,14 +1,11 @@
-"""From ragged streams to arrays of one shape, for the engine in `logcde.embedding.device`.
+"""The JAX engine: interval log-signatures of padded streams, traced, mapped and differentiated like any JAX function.
 
-Everything that is a decision is made here, on the host: which event falls into which interval, what the previous
-observation of a channel is, in which order events, query points and knots come (`sec:procedure` in the paper). What is
-left for the device is arithmetic on real numbers, which can be traced and differentiated. Padding is the identity:
-events that observe nothing and steps that go nowhere. NaN never enters.
+`eq:event_increment_method` and `eq:interval_log_signature_method` of the paper. One series is one example; `vmap` maps
+over many. The host engine computes the same from ragged data, without derivatives; both agree to rounding.
 
-The JAX engine: interval log-signatures of padded streams, traced, mapped and differentiated like any JAX function.
-
-`eq:event_increment_method` and `eq:interval_log_signature_method` of the paper. One series is one example; `vmap` gives
-many. The host engine does the same on ragged data and does not differentiate; both agree to rounding.
+`pad` takes all decisions, on the host: which event falls into which interval, which observation of a channel is the
+previous one, in which order events, query points and knots come (`sec:procedure`). The device is left with arithmetic
+on real numbers. Padding is the identity: events that observe nothing and steps that do not move. NaN never enters.
 """
 
 from typing import NamedTuple
@@ -29,12 +26,16 @@ from logcde.streams import Cuts, Streams
 from logcde.streams.ragged import owners
 
 
-class Steps(eqx.Module):
-    """The way from the first query point to the last: each step crosses a gap and may end with an event.
+class PaddedSteps(eqx.Module):
+    """Steps from the first query point to the last: each crosses a gap and may end with an event.
 
-    `before` and `after` number the points between which the gap lies: events first, then query points, then knots,
-    and last the base point of the continuous channels. `event` is the number of the event, or -1. `starts` marks the
-    first step of each interval.
+    Points are numbered: events, then query points, then knots, and last the base point of the continuous channels.
+
+    Attributes:
+        before: The point at which the gap of each step starts.
+        after: The point at which it ends.
+        event: The event at the end of each step, or -1.
+        starts: Whether the step is the first of an interval.
     """
 
     before: Int[Array, "*series step"]
@@ -46,7 +47,23 @@ class Steps(eqx.Module):
 class PaddedStreams(eqx.Module):
     """Streams and their query points as arrays, with a leading axis for series unless it is mapped over.
 
-    To differentiate, replace `values`, `terms`, `times`, `cuts` or the knots with `eqx.tree_at` and keep their order.
+    To differentiate, replace `values`, `terms`, `times`, `cuts` or the knots with `eqx.tree_at`, keeping the order of
+    times.
+
+    Attributes:
+        times: Time of each event.
+        values: Value of each channel at each event, 0 if not observed.
+        observed: Whether each channel is observed at each event.
+        previous: The event that last observed each channel before each event, or -1.
+        terms: Amounts of the higher-order terms of each event.
+        cuts: Query points.
+        knot_times: Times of the knots of the continuous channels.
+        knot_values: Values of the continuous channels at the knots.
+        segments: The knot at or before each event, query point and knot.
+        steps: The steps between these points.
+        ends: The last step of each interval.
+        lengths: Number of intervals.
+        coordinates: The letters of the path.
     """
 
     times: Float[Array, "*series event"]
@@ -58,18 +75,18 @@ class PaddedStreams(eqx.Module):
     knot_times: Float[Array, "*series knot"]
     knot_values: Float[Array, "*series knot continuous"]
     segments: Int[Array, "*series point"]
-    steps: Steps
+    steps: PaddedSteps
     ends: Int[Array, "*series interval"]
     lengths: Int[Array, "*series"]
     coordinates: Coordinates = eqx.field(static=True)
 
     def __getitem__(self, series: int | slice | Int[Array | np.ndarray, "_"]) -> "PaddedStreams":
-        """The chosen series, as padded as before, so that all batches have one shape."""
+        """The chosen series, with the same padding, so that all batches have one shape."""
         return jax.tree.map(lambda leaf: leaf[series], self)
 
 
 def pad(streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike = np.float64) -> PaddedStreams:
-    """Streams and their query points as arrays of one shape, as large as the largest series needs.
+    """Pad streams and their query points to the size of the largest series.
 
     >>> from logcde.streams import Partition
     >>> streams = Streams.from_arrays([[0.5], [0.2, 1.0]], [[[3.0]], [[4.0], [5.0]]])
@@ -83,7 +100,7 @@ def pad(streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike
     knots = _Rows.of(np.zeros(len(streams) + 1, np.int64) if streams.knots is None else streams.knots.offsets)
     knot_times = np.zeros(0) if streams.knots is None else streams.knots.times
     knot_values = np.zeros((0, 0)) if streams.knots is None else streams.knots.values
-    path = _walk(streams, events, points, knots, cuts.points, knot_times)
+    merged = _merge(streams, events, points, knots, cuts.points, knot_times)
 
     obs_event = owners(streams.obs_offsets)
     places = (events.series[obs_event], events.place[obs_event], streams.channel)
@@ -98,21 +115,67 @@ def pad(streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike
     }
     indices = {
         "previous": _dense(shape, places, _previous(streams, events, obs_event), -1),
-        "segments": path.segments,
-        "ends": path.ends,
+        "segments": merged.segments,
+        "ends": merged.ends,
         "lengths": np.diff(cuts.offsets) - 1,
     }
     return PaddedStreams(
         **{name: jnp.asarray(array.astype(dtype)) for name, array in numbers.items()},
         **{name: jnp.asarray(array.astype(np.int32)) for name, array in indices.items()},
         observed=jnp.asarray(_dense(shape, places, True)),
-        steps=path.steps,
+        steps=merged.steps,
         coordinates=coordinates,
     )
 
 
+def embed(
+    streams: Streams,
+    cuts: Cuts,
+    coordinates: Coordinates,
+    dtype: DTypeLike = np.float64,
+    scan: AbstractScan = Sequential(),
+) -> LogSignatures:
+    """Compute one log-signature for each interval between the query points of each series, on JAX's default device.
+
+    >>> from logcde.streams import Partition
+    >>> streams = Streams.from_arrays([[0.5], [0.2, 1.0]], [[[3.0]], [[4.0], [5.0]]])
+    >>> coordinates = Coordinates(streams.schema, depth=1, counts=True, time=True)
+    >>> embed(streams, Partition.uniform(2).cuts(streams), coordinates).values[1].tolist()
+    [[4.0, 1.0, 0.5], [1.0, 1.0, 0.5]]
+    """
+    padded = pad(streams, cuts, coordinates, dtype)
+    return LogSignatures(_embed_all(padded, scan), padded.lengths, coordinates.basis)
+
+
+def logsignatures(padded: PaddedStreams, scan: AbstractScan = Sequential()) -> Float[Array, "interval lie"]:
+    """Compute the log-signatures of one padded series, zero beyond its own number of intervals.
+
+    Differentiable in the real numbers of `padded`: in values (except at knots of soft bins), terms and knots; in times
+    where no event, query point or knot coincides with another, because there the order of the factors changes.
+
+    Args:
+        padded: One series, without the leading axis.
+        scan: How factors are composed.
+
+    >>> from logcde.streams import Partition
+    >>> streams = Streams.from_arrays([[0.5, 1.0]], [[[3.0], [4.0]]])
+    >>> coordinates = Coordinates(streams.schema, depth=2, counts=False, time=True)
+    >>> padded = pad(streams, Partition.uniform(1).cuts(streams), coordinates)
+    >>> jax.jit(logsignatures)(padded[0]).tolist()
+    [[4.0, 1.0, -0.5]]
+    """
+    basis = padded.coordinates.basis
+    composition = _Signatures(basis.width, basis.depth, padded.values.dtype)
+    has_gaps = basis.width > padded.coordinates.discrete
+    factors = (*((_gap_increments(padded),) if has_gaps else ()), _event_increments(padded))
+    signatures = scan(composition, factors, padded.steps.starts)
+    at_ends = tuple(level[padded.ends] for level in signatures)
+    logs = project_levels(levels.log((jnp.ones_like(at_ends[0][..., :1]), *at_ends)), basis)
+    return jnp.where((jnp.arange(len(padded.ends), dtype=padded.lengths.dtype) < padded.lengths)[:, None], logs, 0)
+
+
 class _Rows(NamedTuple):
-    """For elements of ragged rows: their series, their place in it, and the shape of the padded array."""
+    """Elements of ragged rows: their series, their place in it, and the shape of the padded array."""
 
     series: np.ndarray
     place: np.ndarray
@@ -128,57 +191,59 @@ class _Rows(NamedTuple):
         return _dense((*self.shape, *elements.shape[1:]), (self.series, self.place), elements)
 
 
-class _Walk(NamedTuple):
-    steps: Steps
+class _Merged(NamedTuple):
+    """The fields of `PaddedStreams` of the same names."""
+
+    steps: PaddedSteps
     ends: np.ndarray
     segments: np.ndarray
 
 
-def _walk(
+def _merge(
     streams: Streams, events: _Rows, points: _Rows, knots: _Rows, cuts: np.ndarray, knot_times: np.ndarray
-) -> _Walk:
+) -> _Merged:
     """Merge events, query points and knots of every series into one sequence of steps."""
-    begins, finishes = events.shape[1], events.shape[1] + points.shape[1]
-    base = finishes + knots.shape[1]
+    first_cut, first_knot = events.shape[1], events.shape[1] + points.shape[1]
+    base = first_knot + knots.shape[1]
     series = np.concatenate([events.series, points.series, knots.series])
-    number = np.concatenate([events.place, begins + points.place, finishes + knots.place])
+    number = np.concatenate([events.place, first_cut + points.place, first_knot + knots.place])
     times = np.concatenate([streams.times, cuts, knot_times])
-    is_event, is_cut = number < begins, (number >= begins) & (number < finishes)
-    # At one time: knots, then the query point that ends the interval, then the event, which belongs to the next one.
-    # Only at the horizon there is no next one.
+    is_event, is_cut = number < first_cut, (number >= first_cut) & (number < first_knot)
+    # At one time: knots, then the query point that ends the interval, then the event, which belongs to the next one,
+    # except at the horizon, where there is no next one.
     rank = np.where(is_event, 2, np.where(is_cut, 1, 0)) + 2 * (is_cut & (times == streams.horizon[series]))
     order = np.lexsort((rank, times, series))
     series, number, is_event, is_cut = series[order], number[order], is_event[order], is_cut[order]
 
     first = np.searchsorted(series, np.arange(len(streams)))
-    segment = _running(number >= finishes, first, series) - 1
+    segment = _running(number >= first_knot, first, series) - 1
     last_segment = np.bincount(knots.series, minlength=len(streams))[series] - 2
     segments = _dense((len(streams), base), (series, number), np.maximum(np.minimum(segment, last_segment), 0))
 
-    # The base point of the continuous channels is where the first step starts if that is at time zero; as a step of
-    # its own, from 0 to C_0, it is the factor B_C. Time starts at zero and needs none.
+    # If the first interval starts at time zero, its first step leads from the base point 0 of the continuous channels
+    # to C_0: the factor B_C. Time itself starts at zero and needs none.
     passed = _running(is_cut, first, series)
-    opening = is_cut & (passed == 1)
-    rooted = opening & (times[order] == 0) & bool(streams.schema.continuous)
+    first_point = is_cut & (passed == 1)
+    from_base = first_point & (times[order] == 0) & bool(streams.schema.continuous)
     intervals = np.bincount(points.series, minlength=len(streams))[series] - 1
-    inside = rooted | (~opening & (passed >= 1) & (passed - is_cut <= intervals))
+    inside = from_base | (~first_point & (passed >= 1) & (passed - is_cut <= intervals))
     kept = np.flatnonzero(inside)
     rows = _Rows.of(np.searchsorted(series[kept], np.arange(len(streams) + 1)))
-    ending = is_cut[kept] & ~rooted[kept]
-    before = np.where(rooted[kept], base, number[kept - 1])
-    steps = Steps(
+    ending = is_cut[kept] & ~from_base[kept]
+    before = np.where(from_base[kept], base, number[kept - 1])
+    steps = PaddedSteps(
         before=jnp.asarray(rows.fill(before).astype(np.int32)),
         after=jnp.asarray(rows.fill(number[kept]).astype(np.int32)),
         event=jnp.asarray(_dense(rows.shape, rows[:2], np.where(is_event, number, -1)[kept], -1).astype(np.int32)),
         starts=jnp.asarray(rows.fill(np.concatenate([[True], ending])[: len(ending)])),
     )
-    places = (rows.series[ending], number[kept][ending] - begins - 1)
+    places = (rows.series[ending], number[kept][ending] - first_cut - 1)
     ends = _dense((len(streams), points.shape[1] - 1), places, rows.place[ending])
-    return _Walk(steps, ends, segments)
+    return _Merged(steps, ends, segments)
 
 
 def _previous(streams: Streams, events: _Rows, obs_event: np.ndarray) -> np.ndarray:
-    """For every observation the event, counted in its series, that last observed its channel; -1 if none did."""
+    """For every observation, the event of its series that last observed its channel; -1 if there is none."""
     series = events.series[obs_event]
     order = np.lexsort((obs_event, streams.channel, series))
     same = (np.diff(series[order]) == 0) & (np.diff(streams.channel[order]) == 0)
@@ -188,7 +253,7 @@ def _previous(streams: Streams, events: _Rows, obs_event: np.ndarray) -> np.ndar
 
 
 def _running(flags: np.ndarray, first: np.ndarray, series: np.ndarray) -> np.ndarray:
-    """How many flags are set up to and including each element, within its series."""
+    """Number of flags that are set up to and including each element, within its series."""
     total = np.concatenate([[0], np.cumsum(flags)])
     return total[1:] - total[first[series]]
 
@@ -199,57 +264,13 @@ def _dense(shape: tuple[int, ...], places: tuple[np.ndarray, ...], elements, fil
     return array
 
 
-def embed(
-    streams: Streams,
-    cuts: Cuts,
-    coordinates: Coordinates,
-    dtype: DTypeLike = np.float64,
-    scan: AbstractScan = Sequential(),
-) -> LogSignatures:
-    """One log-signature for each interval that `cuts` makes of each series, computed on JAX's default device.
-
-    >>> from logcde.streams import Partition
-    >>> streams = Streams.from_arrays([[0.5], [0.2, 1.0]], [[[3.0]], [[4.0], [5.0]]])
-    >>> coordinates = Coordinates(streams.schema, depth=1, counts=True, time=True)
-    >>> embed(streams, Partition.uniform(2).cuts(streams), coordinates).values[1].tolist()
-    [[4.0, 1.0, 0.5], [1.0, 1.0, 0.5]]
-    """
-    padded = pad(streams, cuts, coordinates, dtype)
-    return LogSignatures(_embed_all(padded, scan), padded.lengths, coordinates.basis)
-
-
-def logsignatures(padded: PaddedStreams, scan: AbstractScan = Sequential()) -> Float[Array, "interval lie"]:
-    """Log-signatures of one padded series, zero beyond its own number of intervals.
-
-    Differentiable in the real numbers of `padded`: values, terms and knots anywhere, but for values that are exactly at
-    one of the embedding's levels; times where no event, query point or knot meets another, because beyond such a
-    meeting the order of the factors changes.
-
-    >>> from logcde.streams import Partition
-    >>> streams = Streams.from_arrays([[0.5, 1.0]], [[[3.0], [4.0]]])
-    >>> coordinates = Coordinates(streams.schema, depth=2, counts=False, time=True)
-    >>> padded = pad(streams, Partition.uniform(1).cuts(streams), coordinates)
-    >>> jax.jit(logsignatures)(padded[0]).tolist()
-    [[4.0, 1.0, -0.5]]
-    """
-    basis = padded.coordinates.basis
-    composition = _Signatures(basis.width, basis.depth, padded.values.dtype)
-    factors = (
-        (_gap_increments(padded), _event_increments(padded)) if _has_gaps(padded) else (_event_increments(padded),)
-    )
-    signatures = scan(composition, factors, padded.steps.starts)
-    at_ends = tuple(level[padded.ends] for level in signatures)
-    logs = project_levels(levels.log((jnp.ones_like(at_ends[0][..., :1]), *at_ends)), basis)
-    return jnp.where((jnp.arange(len(padded.ends), dtype=padded.lengths.dtype) < padded.lengths)[:, None], logs, 0)
-
-
 @eqx.filter_jit
 def _embed_all(padded: PaddedStreams, scan: AbstractScan) -> Float[Array, "series interval lie"]:
     return jax.vmap(lambda one: logsignatures(one, scan))(padded)
 
 
 class _Signatures(AbstractComposition):
-    """Signatures without their constant term, which is one; a step is a few Lie elements, each by its lowest levels."""
+    """Signatures without their constant term one. A step is one or two Lie elements, given by their lowest levels."""
 
     width: int = eqx.field(static=True)
     depth: int = eqx.field(static=True)
@@ -275,12 +296,8 @@ def _with_one(element: Levels) -> Levels:
     return (jnp.ones_like(element[0][..., :1]), *element)
 
 
-def _has_gaps(padded: PaddedStreams) -> bool:
-    return padded.coordinates.basis.width > padded.coordinates.discrete
-
-
 def _gap_increments(padded: PaddedStreams) -> Levels:
-    """Level one of each step's gap: what time and the continuous channels do between its two points."""
+    """Level one of each step's gap: the increment of time and the continuous channels between its two points."""
     coordinates, steps = padded.coordinates, padded.steps
     times = jnp.concatenate([padded.times, padded.cuts, padded.knot_times])
     columns = times[:, None] if coordinates.time else times[:, None][:, :0]
@@ -302,11 +319,8 @@ def _event_increments(padded: PaddedStreams) -> Levels:
     change = padded.values - jnp.where(padded.previous >= 0, before, 0)
     parts = [jnp.where(padded.observed, change, 0)]
     if coordinates.hat_basis is not None:
-        parts.append(
-            jnp.where(
-                padded.observed[:, coordinates.hat_basis.channel], coordinates.hat_basis.weights(padded.values), 0
-            )
-        )
+        hat_basis = coordinates.hat_basis
+        parts.append(jnp.where(padded.observed[:, hat_basis.channel], hat_basis.weights(padded.values), 0))
     elif coordinates.counts:
         parts.append(padded.observed.astype(change.dtype))
     letters = jnp.pad(jnp.concatenate(parts, axis=1), ((0, 0), (0, basis.width - coordinates.discrete)))
@@ -316,7 +330,7 @@ def _event_increments(padded: PaddedStreams) -> Levels:
 
 
 def _term_maps(coordinates: Coordinates) -> list[SparseMap]:
-    """From terms to words, for each level from the second to the highest that some term reaches."""
+    """Maps from terms to words, for each level from the second to the highest degree of a term."""
     basis, terms = coordinates.basis, coordinates.schema.terms
     expanded = [basis.expand(term.bracket) for term in terms]
     highest = max((degree for degree, _ in expanded if degree <= basis.depth), default=1)

@@ -1,6 +1,7 @@
-"""What the options of an embedding identify, in words (`app:invariances`).
+"""`Embedding`: the options of "From observations to log-signatures" (`sec:procedure`), and what each cannot tell apart.
 
-`Embedding`: the options of "From observations to log-signatures" (`sec:procedure`) and what they are good for.
+The front of this package: it hands streams to the engines (host, device, online, index) and knows none of their
+methods. The sentences of `invariances` put `app:invariances` of the paper into words.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from logcde.embedding.host import embed
 from logcde.embedding.index import LogSignatureIndex
 from logcde.embedding.logsigs import EmbeddingSpec, LogSignatures, initial_observations
 from logcde.embedding.online import OnlineEmbedding
-from logcde.errors import EmbeddingError
+from logcde.errors import EmbeddingError, Remedy
 from logcde.scans import AbstractScan, Sequential
 from logcde.streams import ChannelScaler, Partition, Schema, SoftBins, Streams
 
@@ -32,7 +33,7 @@ WITHOUT_TIME = (
     "are any, must be moved in time along with the events."
 )
 CLIPPED = (
-    "Values beyond the limits of their channel's scale are taken to be these limits: how far beyond they are leaves no "
+    "Values beyond the limits of their channel's scale are replaced by these limits: how far beyond they are leaves no "
     "trace."
 )
 NOTHING = (
@@ -42,35 +43,40 @@ NOTHING = (
 
 
 def invariances(*, depth: int, counts: bool, time: bool, clipped: bool = False) -> tuple[str, ...]:
-    """Sentences that say which different data an embedding with these options cannot tell apart.
+    """Say in sentences which different data an embedding with these options cannot tell apart.
 
     >>> print(invariances(depth=2, counts=False, time=True)[0][:80])
     Without counts, an observation that repeats the last value of its channel leaves
     """
-    kinds = ((WITHOUT_COUNTS, counts), (WITHOUT_TIME, time), (CLIPPED, not clipped))
-    dropped = [sentence for sentence, kept in kinds if not kept]
+    cases = ((WITHOUT_COUNTS, counts), (WITHOUT_TIME, time), (CLIPPED, not clipped))
+    dropped = [sentence for sentence, kept in cases if not kept]
     return (*dropped, _truncation(depth)) if dropped else (f"{NOTHING} {_truncation(depth)}",)
 
 
 def _truncation(depth: int) -> str:
-    soft_bins = "the first level" if depth == 1 else f"the first {depth} levels"
+    levels = "the first level" if depth == 1 else f"the first {depth} levels"
     return (
-        f"A log-signature keeps {soft_bins} only, one element for each query interval. Different paths may therefore have "
+        f"A log-signature keeps {levels} only, one element for each query interval. Different paths may therefore have "
         "the same log-signatures; a greater depth or shorter intervals tell more of them apart. Higher-order terms of "
-        f"degree above {depth} that events carry are left out altogether."
+        f"events are ignored if their degree exceeds {depth}."
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class Embedding:
-    """Observation streams to interval log-signatures, without filling a gap.
+    """Embed observation streams as interval log-signatures, without filling gaps.
 
-    `counts` gives each channel a second coordinate that counts its observations, `time` adds time itself; with both the
-    embedding is faithful (`prop:faithfulness`), without one it is invariant: see `invariances`. `dtype` is that of the
-    result; sums are in double precision in any case. With `scaler`, values are put into their units first, in training
-    and online alike. With `soft_bins`, a channel has beside its count one coordinate for each level of its values: an
-    observation counts for the two levels next to it, for each the more the nearer it is. Together they add up to the
-    count; each by itself is a part of the histogram of what was observed.
+    With counts and time the embedding is faithful (`prop:faithfulness`); without one of them it is invariant to some
+    changes of the data, see `invariances`.
+
+    Args:
+        depth: Depth of the log-signatures.
+        counts: Give each channel a second coordinate, which counts its observations.
+        time: Add time as a coordinate.
+        dtype: Precision of the result. Sums are in double precision in any case.
+        scaler: Scales values, in training and online alike.
+        soft_bins: Give each channel further coordinates, one for each bin of its values: a soft histogram. An
+            observation is split linearly between the two nearest knots; all bins of a channel add up to its count.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
     >>> logsigs = Embedding(depth=2)(streams, Partition.uniform(2))
@@ -93,23 +99,21 @@ class Embedding:
 
     def __post_init__(self) -> None:
         if isinstance(self.depth, bool) or not isinstance(self.depth, int | np.integer) or self.depth < 1:
-            raise EmbeddingError(f"The depth is {self.depth!r}. It is a whole number, 1 or more.")
+            raise EmbeddingError(f"The depth is {self.depth!r}.", "Choose a whole number, 1 or more.")
         dtype = np.dtype(self.dtype)
         if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise EmbeddingError(f"The dtype is {dtype}. Log-signatures are float32 or float64.")
+            raise EmbeddingError(f"The dtype is {dtype}.", "Choose float32 or float64.")
         if self.soft_bins is not None and not self.counts:
-            raise EmbeddingError(
-                "Levels are counted beside the counts of channels, but counts=False. Leave one of the two out."
-            )
+            raise EmbeddingError("Soft bins refine the counts of channels, but counts=False.", Remedy.BINS_NEED_COUNTS)
         object.__setattr__(self, "depth", int(self.depth))
         object.__setattr__(self, "dtype", dtype)
 
     def coordinates(self, schema: Schema) -> Coordinates:
-        """The coordinates of the driving path for streams of this schema."""
+        """Coordinates of the driving path for streams of this schema."""
         return Coordinates(schema, self.depth, self.counts, self.time, self.scaler, self.soft_bins)
 
     def basis(self, schema: Schema) -> Basis:
-        """The basis of the log-signatures of streams of this schema.
+        """Basis of the log-signatures of streams of this schema.
 
         >>> Embedding(depth=1, counts=False).basis(Schema(("a", "b"))).labels
         ('a', 'b', 'time')
@@ -117,14 +121,20 @@ class Embedding:
         return self.coordinates(schema).basis
 
     def __call__(self, streams: Streams, partition: Partition, *, threads: int | None = None) -> LogSignatures:
-        """One log-signature for each interval of the partition, on all cores or on `threads`."""
+        """Compute one log-signature for each interval of the partition, with the host engine.
+
+        Args:
+            streams: Any number of series.
+            partition: Query intervals.
+            threads: Number of threads; by default one for each core.
+        """
         coordinates = self.coordinates(streams.schema)
         scaled = coordinates.scaled(streams)
         logsigs = embed(scaled, partition.cuts(streams), coordinates, self.dtype, threads)
         return logsigs.with_spec(initial_observations(scaled), EmbeddingSpec(coordinates, partition))
 
     def on_device(self, streams: Streams, partition: Partition, *, scan: AbstractScan = Sequential()) -> LogSignatures:
-        """The same by the JAX engine, on its default device, in the precision that JAX is set to.
+        """Compute the same with the JAX engine, on its default device and in the precision that JAX is set to.
 
         >>> streams = Streams.from_arrays([[0.5]], [[[3.0]]], horizon=1.0)
         >>> Embedding(depth=1).on_device(streams, Partition.uniform(1)).values.tolist()
@@ -136,12 +146,12 @@ class Embedding:
         return logsigs.with_spec(initial_observations(scaled), EmbeddingSpec(coordinates, partition))
 
     def pad(self, streams: Streams, partition: Partition) -> PaddedStreams:
-        """Streams as arrays of one size, for `logsignatures`, which can be traced, mapped and differentiated."""
+        """Pad streams to one size for `logsignatures`, which can be traced, mapped and differentiated."""
         coordinates = self.coordinates(streams.schema)
         return pad(coordinates.scaled(streams), partition.cuts(streams), coordinates, self.dtype)
 
     def invariances(self) -> tuple[str, ...]:
-        """What the chosen options cannot tell apart, in words.
+        """Say in sentences which different data the chosen options cannot tell apart.
 
         >>> len(Embedding(counts=False).invariances()) > len(Embedding().invariances())
         True
@@ -150,7 +160,12 @@ class Embedding:
         return invariances(depth=self.depth, counts=self.counts, time=self.time, clipped=clipped)
 
     def online(self, schema: Schema, start: float = 0.0, continuous: Numbers | None = None) -> OnlineEmbedding:
-        """A stream that comes in one event at a time; `continuous` is where its continuous channels begin.
+        """Start a stream that is embedded one event at a time.
+
+        Args:
+            schema: Channels of the stream.
+            start: Start of the first interval.
+            continuous: Values of the schema's continuous channels at the start.
 
         >>> online = Embedding(depth=1, counts=False).online(Schema(("pulse",)))
         >>> online.observe(2.0, [61.0])
@@ -160,6 +175,6 @@ class Embedding:
         return OnlineEmbedding(self.coordinates(schema), start, continuous)
 
     def index(self, streams: Streams) -> LogSignatureIndex:
-        """An index of these streams, for log-signatures over any interval at little cost."""
+        """Index streams for log-signatures over arbitrary intervals."""
         coordinates = self.coordinates(streams.schema)
         return LogSignatureIndex(coordinates.scaled(streams), coordinates)

@@ -1,89 +1,61 @@
-"""From observations to factors: one sparse Lie element for each event, and the events of each query interval.
+"""Factors of the driving path: one sparse Lie element for each event and, where needed, for each gap.
 
-Implements `eq:event_increment_method` of the paper and the assignment of events to half-open intervals. Gaps of time
-are left to the kernels, which know the stamps; with further continuous
-channels, gaps become factors of their own.
+Implements `eq:event_increment_method` of the paper and assigns events to half-open query intervals. If time is the only
+continuous channel, kernels compose the gaps from the times of the events. Other continuous channels are piecewise
+linear: between neighbouring moments, among events, knots and interval ends, such a path is straight and its signature
+is the exponential of its increment. So each of their gaps (`Gamma` and `B_C` of the paper) is one more factor, with
+the continuous letters as entries.
 
-Gaps of continuous channels beside time: `Gamma` and `B_C` of the paper, exact for piecewise-linear paths.
-
-Between two neighbouring moments, among events, knots and ends of intervals, such a path is straight, and its signature
-is the exponential of its increment: one more factor, with the continuous letters as entries.
+Knows nothing of depths and kernels' states: see `logcde.embedding.host`.
 """
-
-import dataclasses
 
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
 from logcde.embedding.coordinates import Coordinates
 from logcde.kernels.events import increments, locate
+from logcde.kernels.records import Events, Factors, Intervals
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
 
 
-@dataclasses.dataclass(frozen=True)
-class Factors:
-    """Lie elements in the order in which they are composed, each with entries (letter, amount) of degree one.
-
-    If `Coordinates.counted`, an entry of a channel's value stands for its count as well. `terms` are the coordinates
-    above degree one, for those in `Coordinates.term_support`. `timed` says that gaps of time between the stamps are
-    still to be composed.
-    """
-
-    times: Float64[np.ndarray, "factor"]
-    entry_offsets: Int64[np.ndarray, "_"]
-    letters: Int32[np.ndarray, "entry"]
-    amounts: Float64[np.ndarray, "entry"]
-    terms: Float64[np.ndarray, "factor support"]
-    timed: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Intervals:
-    """Query intervals of all series, one after another: factors `begin` to `end`, from `start` to `stop`."""
-
-    series: Int64[np.ndarray, "interval"]
-    begin: Int64[np.ndarray, "interval"]
-    end: Int64[np.ndarray, "interval"]
-    start: Float64[np.ndarray, "interval"]
-    stop: Float64[np.ndarray, "interval"]
-
-    def __len__(self) -> int:
-        return len(self.series)
+def events_of(streams: Streams) -> Events:
+    """The columns of streams as kernels take them."""
+    return Events(
+        streams.offsets, streams.times, streams.horizon, streams.obs_offsets, streams.channel, streams.value
+    )  # fmt: skip
 
 
 def intervals_of(streams: Streams, cuts: Cuts) -> Intervals:
-    """Which events each interval holds; one that ends at the horizon also takes an event there.
+    """Assign events to query intervals; an interval that ends at the horizon also takes an event there.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 2.0]], [[[1.0], [2.0], [3.0]]])
     >>> found = intervals_of(streams, Cuts(np.array([0, 3]), np.array([0.0, 1.0, 2.0])))
     >>> found.begin, found.end
     (array([0, 1]), array([1, 3]))
     """
-    count = len(cuts.points) - len(streams)  # every series has one point more than intervals
+    count = len(cuts.points) - len(streams)  # every series has one query point more than intervals
     found = Intervals(*np.empty((3, count), np.int64), *np.empty((2, count)))
-    columns = (streams.offsets, streams.times, streams.horizon, cuts.offsets, cuts.points)
-    spread(locate, np.diff(cuts.offsets), *columns, found.series, found.begin, found.end, found.start, found.stop)
+    spread(locate, np.diff(cuts.offsets), events_of(streams), cuts.offsets, cuts.points, found)
     return found
 
 
 def increments_of(streams: Streams, threads: int | None = None) -> Float64[np.ndarray, "obs"]:
-    """Each observation's change since the previous one of its channel, from base point zero.
+    """Each observation's change since the previous one of its channel, starting from the base point zero.
 
     >>> increments_of(Streams.from_arrays([[0.0, 1.0]], [[[2.0, 7.0], [5.0, np.nan]]]))
     array([2., 7., 3.])
     """
     out = np.empty(len(streams.value))
     channels = len(streams.schema.channels)
-    columns = (streams.offsets, streams.obs_offsets, streams.channel, streams.value)
-    spread(increments, np.diff(streams.offsets), *columns, channels, out, threads=threads)
+    spread(increments, np.diff(streams.offsets), events_of(streams), channels, out, threads=threads)
     return out
 
 
 def entries_of(
     streams: Streams, coordinates: Coordinates, threads: int | None = None
 ) -> tuple[Int32[np.ndarray, "obs entry"], Float64[np.ndarray, "obs entry"]]:
-    """The letters that each observation moves, and by how much; the letter of a plain count is left out.
+    """The letters that each observation moves, and by how much; plain counts are implied and left out.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0]], [[[2.0, 7.0], [5.0, np.nan]]])
     >>> entries_of(streams, Coordinates(streams.schema, depth=2, counts=True, time=True))[1].tolist()
@@ -98,73 +70,31 @@ def entries_of(
 def factors_of(
     streams: Streams, intervals: Intervals, coordinates: Coordinates, threads: int | None = None
 ) -> tuple[Factors, Intervals]:
-    """All factors, and the intervals in terms of them."""
-    support = coordinates.term_support
-    terms = streams.terms @ coordinates.term_coordinates[:, support]
+    """All factors, and the same intervals with `begin` and `end` counting factors instead of events."""
     letters, amounts = entries_of(streams, coordinates, threads)
     events = Factors(
-        streams.times,
-        streams.obs_offsets * letters.shape[1],
-        letters.reshape(-1),
-        amounts.reshape(-1),
-        terms,
-        timed=coordinates.time,
+        times=streams.times,
+        entry_offsets=streams.obs_offsets * letters.shape[1],
+        letters=letters.reshape(-1),
+        amounts=amounts.reshape(-1),
+        terms=streams.terms @ coordinates.term_coordinates[:, coordinates.term_support],
     )
-    if streams.knots is None:
-        return events, intervals
-    first = coordinates.discrete
-    columns, begin, end = weave(
-        streams, intervals.series, intervals.begin, intervals.end, intervals.start, intervals.stop,
-        events.entry_offsets, events.letters, events.amounts, events.terms, first, coordinates.time,
-    )  # fmt: skip
-    return Factors(*columns, timed=False), dataclasses.replace(intervals, begin=begin, end=end)
+    return (events, intervals) if streams.knots is None else _with_gaps(streams, intervals, events, coordinates)
 
 
-Columns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+def _with_gaps(
+    streams: Streams, intervals: Intervals, events: Factors, coordinates: Coordinates
+) -> tuple[Factors, Intervals]:
+    """Put a gap factor before every event, knot and interval end, and `B_C` first in an interval that starts at 0.
 
-
-def weave(
-    streams: Streams,
-    series: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    start: np.ndarray,
-    stop: np.ndarray,
-    entry_offsets: np.ndarray,
-    letters: np.ndarray,
-    amounts: np.ndarray,
-    terms: np.ndarray,
-    first_letter: int,
-    timed: bool,
-) -> tuple[Columns, np.ndarray, np.ndarray]:
-    """Put a gap factor before every event, knot and interval end, and `B_C` first in an interval from 0.
-
-    Intervals are in the order of their series.
-    Returns times, entry offsets, letters, amounts and terms of all factors, and the factors of each interval.
+    Intervals must be in the order of their series.
     """
-    knots = streams.knots
-    assert knots is not None
-    # Every moment of every interval, in order: its start, then events and inner knots, then its end.
-    low, high = np.empty_like(begin), np.empty_like(end)
-    for s, part in _parts(series, len(streams)):
-        low[part] = np.searchsorted(knots.of(s)[0], start[part], side="right") + knots.offsets[s]
-        high[part] = np.searchsorted(knots.of(s)[0], stop[part], side="left") + knots.offsets[s]
-    which = np.arange(len(series))
-    moments = [
-        (which, start, np.zeros_like(which), np.full_like(which, -1)),
-        _ranges(which, begin, end, streams.times, 2),
-        (*_ranges(which, low, high, knots.times, 1)[:3], np.full(int((high - low).sum()), -1)),
-        (which, stop, np.full_like(which, 3), np.full_like(which, -1)),
-    ]
-    interval, time, kind, event = (np.concatenate(column) for column in zip(*moments, strict=True))
-    order = np.lexsort((kind, time, interval))
-    interval, time, kind, event = interval[order], time[order], kind[order], event[order]
-
-    position = _evaluate(streams, series[interval], time)
-    if timed:
+    interval, time, rank, event = _moments(streams, intervals)
+    position = _evaluate(streams, intervals.series[interval], time)
+    if coordinates.time:
         position = np.concatenate([position, time[:, None]], axis=1)
     step = np.diff(position, axis=0, prepend=position[:1])
-    initial = kind == 0
+    initial = rank == 0
     step[initial] = np.where(time[initial, None] == 0.0, position[initial], 0.0)  # B_C, or nothing
 
     # Two factors for each moment: its gap, then its event if it is one.
@@ -172,49 +102,77 @@ def weave(
     is_event = event >= 0
     sizes = np.zeros((len(time), 2), np.int64)
     sizes[:, 0] = width
-    sizes[is_event, 1] = np.diff(entry_offsets)[event[is_event]]
+    sizes[is_event, 1] = np.diff(events.entry_offsets)[event[is_event]]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    new_letters = np.empty(offsets[-1], np.int32)
-    new_amounts = np.empty(offsets[-1])
+    letters, amounts = np.empty(offsets[-1], np.int32), np.empty(offsets[-1])
     gap_slots = offsets[:-1:2, None] + np.arange(width)
-    new_letters[gap_slots] = first_letter + np.arange(width)
-    new_amounts[gap_slots] = step
-    event_slots = np.repeat(offsets[1::2][is_event] - entry_offsets[event[is_event]], sizes[is_event, 1])
-    source = _expand(entry_offsets[event[is_event]], sizes[is_event, 1])
-    new_letters[event_slots + source] = letters[source]
-    new_amounts[event_slots + source] = amounts[source]
-    new_terms = np.zeros((2 * len(time), terms.shape[1]))
-    new_terms[1::2][is_event] = terms[event[is_event]]
+    letters[gap_slots] = coordinates.discrete + np.arange(width)
+    amounts[gap_slots] = step
+    first_entry = events.entry_offsets[event[is_event]]
+    event_slots = np.repeat(offsets[1::2][is_event] - first_entry, sizes[is_event, 1])
+    source = _ranges(first_entry, sizes[is_event, 1])
+    letters[event_slots + source] = events.letters[source]
+    amounts[event_slots + source] = events.amounts[source]
+    terms = np.zeros((2 * len(time), events.terms.shape[1]))
+    terms[1::2][is_event] = events.terms[event[is_event]]
 
-    edges = np.searchsorted(interval, np.arange(len(series) + 1)) * 2
-    columns = (np.repeat(time, 2), offsets, new_letters, new_amounts, new_terms)
-    return columns, edges[:-1], edges[1:]
+    edges = np.searchsorted(interval, np.arange(intervals.count + 1)) * 2
+    factors = Factors(np.repeat(time, 2), offsets, letters, amounts, terms)
+    return factors, intervals._replace(begin=edges[:-1], end=edges[1:])
 
 
-def _expand(first: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """The numbers first, first + 1, ..., for each range in turn."""
+def _moments(streams: Streams, intervals: Intervals) -> tuple[np.ndarray, ...]:
+    """Every moment of every interval, in order: its start, then inner knots and events, then its end.
+
+    Returns:
+        The interval of each moment, its time, its rank among moments of the same time (start 0, knot 1, event 2, end
+        3), and its event, or -1.
+    """
+    knots = streams.knots
+    assert knots is not None
+    low, high = np.empty_like(intervals.begin), np.empty_like(intervals.end)
+    for s, part in _parts(intervals.series, len(streams)):
+        low[part] = np.searchsorted(knots.of(s)[0], intervals.start[part], side="right") + knots.offsets[s]
+        high[part] = np.searchsorted(knots.of(s)[0], intervals.stop[part], side="left") + knots.offsets[s]
+    which = np.arange(intervals.count)
+    inner_knots = _ranges(low, high - low)
+    events = _ranges(intervals.begin, intervals.end - intervals.begin)
+    none = np.full_like(which, -1)
+    moments = [
+        (which, intervals.start, np.zeros_like(which), none),
+        (np.repeat(which, intervals.end - intervals.begin), streams.times[events], np.full(len(events), 2), events),
+        (
+            np.repeat(which, high - low),
+            knots.times[inner_knots],
+            np.full(len(inner_knots), 1),
+            np.full(len(inner_knots), -1),
+        ),
+        (which, intervals.stop, np.full_like(which, 3), none),
+    ]
+    interval, time, rank, event = (np.concatenate(column) for column in zip(*moments, strict=True))
+    order = np.lexsort((rank, time, interval))
+    return interval[order], time[order], rank[order], event[order]
+
+
+def _ranges(first: np.ndarray, size: np.ndarray) -> Int64[np.ndarray, "_"]:
+    """The numbers first, first + 1, ..., of each range in turn."""
     ends = np.cumsum(size)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - (ends - size), size)
 
 
-def _ranges(which: np.ndarray, low: np.ndarray, high: np.ndarray, times: np.ndarray, kind: int) -> tuple:
-    rows = _expand(low, high - low)
-    return np.repeat(which, high - low), times[rows], np.full(len(rows), kind), rows
-
-
-def _evaluate(streams: Streams, series: np.ndarray, time: np.ndarray) -> np.ndarray:
+def _evaluate(streams: Streams, series: np.ndarray, time: np.ndarray) -> Float64[np.ndarray, "moment continuous"]:
     """The continuous channels of each moment's series at its time."""
     knots = streams.knots
     assert knots is not None
     out = np.empty((len(time), knots.values.shape[1]))
     for s, part in _parts(series, len(streams)):
-        t, values = knots.of(s)
+        knot_times, values = knots.of(s)
         for channel in range(values.shape[1]):
-            out[part, channel] = np.interp(time[part], t, values[:, channel])
+            out[part, channel] = np.interp(time[part], knot_times, values[:, channel])
     return out
 
 
 def _parts(series: np.ndarray, count: int) -> list[tuple[int, slice]]:
-    """Where each series is in a column that is in the order of the series."""
+    """The slice of each series in a column that is in the order of the series."""
     edges = np.searchsorted(series, np.arange(count + 1))
     return [(s, slice(edges[s], edges[s + 1])) for s in range(count)]

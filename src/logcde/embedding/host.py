@@ -1,62 +1,123 @@
-"""How the coordinates of a basis lie in the arrays of `logcde.kernels.depth_n`.
+"""The host engine: ragged factors to interval log-signatures on the CPU, nothing padded, sums in double precision.
 
-The host engine: ragged factors to interval log-signatures on the CPU, nothing padded, sums in double precision.
-
-Implements `eq:interval_log_signature_method`. Which kernel runs is decided here: at depth two areas are enough, above
-it tensors are needed; streams that observe all their channels at once, with few letters, go several intervals at
-a time.
+Implements `eq:interval_log_signature_method`. This module chooses the kernel: at depth two areas are enough, at other
+depths tensors are needed; streams that observe all their channels together and have few letters are composed several
+intervals at a time. It also maps the coordinates of a basis to the words that the tensor kernels keep.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float, Float64, UInt64
+from jaxtyping import Float
 from numpy.typing import DTypeLike
 
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.factors import Factors, Intervals, factors_of, intervals_of
+from logcde.embedding.factors import events_of, factors_of, intervals_of
 from logcde.embedding.logsigs import LogSignatures
 from logcde.kernels import depth2, depth3, depth_n
 from logcde.kernels._simd import QUAD
+from logcde.kernels.records import Factors, Intervals, LogMap, TermMap
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
 
-
-@dataclasses.dataclass(frozen=True)
-class LogMap:
-    """Which entries of a logarithm make up the Lyndon coordinates: one each, with its sign, and some more."""
-
-    lead_position: UInt64[np.ndarray, "lie"]
-    lead_sign: Float64[np.ndarray, "lie"]
-    rest_coordinate: UInt64[np.ndarray, "rest"]
-    rest_position: UInt64[np.ndarray, "rest"]
-    rest_coefficient: Float64[np.ndarray, "rest"]
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """In the order in which kernels take them."""
-        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+DENSE_STATE = 2_000
+"""Numbers in the state of one lane above which the sparse kernels, which need less cache, are faster."""
 
 
-@dataclasses.dataclass(frozen=True)
-class TermMap:
-    """Where the entries of higher-order terms go in the tensor of an event's Lie element."""
+def embed(
+    streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
+) -> LogSignatures:
+    """Compute one log-signature for each interval between the query points of each series."""
+    intervals = intervals_of(streams, cuts)
+    lengths = np.diff(cuts.offsets) - 1
+    flat = compose(streams, intervals, coordinates, dtype, threads)
+    if len(lengths) and (lengths == lengths[0]).all():
+        values = flat.reshape(len(lengths), lengths[0], flat.shape[1])
+    else:
+        values = np.zeros((len(lengths), lengths.max(initial=0), flat.shape[1]), dtype)
+        first = cuts.offsets[:-1] - np.arange(len(lengths))
+        values[intervals.series, np.arange(intervals.count) - first[intervals.series]] = flat
+    return LogSignatures(values, lengths, coordinates.basis)
 
-    term_offsets: np.ndarray
-    term_position: np.ndarray
-    term_coefficient: np.ndarray
 
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """In the order in which kernels take them."""
-        return self.term_offsets, self.term_position, self.term_coefficient
+def compose(
+    streams: Streams, intervals: Intervals, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
+) -> Float[np.ndarray, "interval lie"]:
+    """Compute the log-signature of each interval; intervals must be in the order of their series."""
+    out = np.empty((intervals.count, coordinates.basis.dimension), dtype)
+    if not intervals.count:
+        return out
+    width, depth = coordinates.basis.width, coordinates.depth
+    state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)
+    plain = streams.knots is None and not len(coordinates.term_support) and coordinates.soft_bins is None
+    if streams.synchronous and plain and state <= DENSE_STATE:
+        _compose_dense(streams, intervals, coordinates, out, threads)
+    else:
+        _compose_sparse(streams, intervals, coordinates, out, threads)
+    return out
+
+
+def _compose_dense(
+    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
+) -> None:
+    width, depth = coordinates.basis.width, coordinates.depth
+    events = intervals.end - intervals.begin
+    # Small integers are sorted by radix, which is much faster.
+    order = np.argsort(events.astype(np.uint16) if events.max() < 2**16 else events, kind="stable")
+    given = (order, intervals, events_of(streams), coordinates.alphabet)
+    work = _work(intervals, coordinates)[order]
+    if depth == 2:
+        spread(depth2.compose_dense, work, *given, out, threads=threads)
+    elif depth == 3:
+        spread(depth3.compose_dense, work, *given, shell_map(width), out, threads=threads)
+    else:
+        spread(depth_n.compose_dense, work, *given, log_map(width, depth), out, threads=threads)
+
+
+def _compose_sparse(
+    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
+) -> None:
+    factors, intervals = factors_of(streams, intervals, coordinates, threads)
+    if coordinates.depth == 2:
+        elements(factors, intervals, coordinates, out, threads)
+        return
+    maps = (term_map(coordinates), log_map(coordinates.basis.width, coordinates.depth))
+    given = (intervals, factors, coordinates.alphabet, *maps)
+    spread(depth_n.compose_logarithms, _work(intervals, coordinates), *given, out, threads=threads)
+
+
+def elements(
+    factors: Factors, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None = None
+) -> None:
+    """Write the group element of each interval as kernels represent it: at depth two, the log-signature itself."""
+    work, given = _work(intervals, coordinates), (intervals, factors, coordinates.alphabet)
+    if coordinates.depth == 2:
+        term_area = coordinates.term_support - coordinates.basis.width
+        spread(depth2.compose, work, *given, term_area, out, threads=threads)
+    else:
+        spread(depth_n.compose, work, *given, term_map(coordinates), out, threads=threads)
+
+
+def logarithms(group: np.ndarray, coordinates: Coordinates, out: np.ndarray, threads: int | None = None) -> None:
+    """Write the log-signature of each group element."""
+    width, depth = coordinates.basis.width, coordinates.depth
+    if depth == 2:
+        out[:] = group
+        return
+    work = np.full(len(group), 1 + group.shape[1] // 64)
+    spread(depth_n.logarithms, work, group, width, depth, log_map(width, depth), out, threads=threads)
+
+
+def _work(intervals: Intervals, coordinates: Coordinates) -> np.ndarray:
+    """The cost of each interval, in units of one event with few letters at depth two."""
+    # One more for the log-signature, which is written even if there is no event.
+    return (intervals.end - intervals.begin + 1) * (1 + coordinates.basis.dimension // 64)
 
 
 def tensor_size(width: int, depth: int) -> int:
-    """The length of a group element's array.
+    """Length of the array of a group element at a depth other than two.
 
     >>> tensor_size(3, 1), tensor_size(3, 3)
     (4, 40)
@@ -66,13 +127,13 @@ def tensor_size(width: int, depth: int) -> int:
 
 @functools.cache
 def log_map(width: int, depth: int) -> LogMap:
-    """How `Basis` coordinates are read, by reversed words: see the module docstring of the kernels."""
+    """Where `logcde.kernels.depth_n` has the words that make up the coordinates of a `Basis`."""
     return _log_map(width, depth, lambda mirrored, level: _position(mirrored, level, width, depth))
 
 
 @functools.cache
 def shell_map(width: int) -> LogMap:
-    """The same where `logcde.kernels.depth3` has them."""
+    """Where `logcde.kernels.depth3` has these words."""
     return _log_map(width, 3, lambda mirrored, level: _shell_position(mirrored, level, width))
 
 
@@ -101,7 +162,7 @@ def _log_map(width: int, depth: int, place: Callable[[np.ndarray, int], np.ndarr
 
 @functools.cache
 def term_map(coordinates: Coordinates) -> TermMap:
-    """The entries of one column for each coordinate in `coordinates.term_support`."""
+    """The tensor entries of each coordinate in `coordinates.term_support`."""
     basis, width, depth = coordinates.basis, coordinates.basis.width, coordinates.depth
     counts, positions, coefficients = [0], [], []
     for coordinate in coordinates.term_support:
@@ -150,114 +211,3 @@ def _shell_position(mirrored: np.ndarray, level: int, width: int) -> np.ndarray:
     position = width + (shell - 1) * shell + np.where(first + 1 == shell, second, shell + 1 + first)
     # The words of level two, then those that end with a letter below the last.
     return position if level == 2 else position + width * (width - 1) + (last - 1) * last * (last + 1) // 3
-
-
-DENSE_STATE = 2_000
-"""Numbers that one lane of the dense kernels may need before the sparse ones, which need less cache, are faster."""
-
-
-def embed(
-    streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
-) -> LogSignatures:
-    """One log-signature for each interval that `cuts` makes of each series."""
-    intervals = intervals_of(streams, cuts)
-    lengths = np.diff(cuts.offsets) - 1
-    flat = compose(streams, intervals, coordinates, dtype, threads)
-    if len(lengths) and (lengths == lengths[0]).all():
-        values = flat.reshape(len(lengths), lengths[0], flat.shape[1])
-    else:
-        values = np.zeros((len(lengths), lengths.max(initial=0), flat.shape[1]), dtype)
-        values[
-            intervals.series,
-            np.arange(len(intervals)) - (cuts.offsets[:-1] - np.arange(len(lengths)))[intervals.series],
-        ] = flat
-    return LogSignatures(values, lengths, coordinates.basis)
-
-
-def compose(
-    streams: Streams, intervals: Intervals, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
-) -> Float[np.ndarray, "interval lie"]:
-    """The log-signature of each interval, all intervals of a series next to each other."""
-    out = np.empty((len(intervals), coordinates.basis.dimension), dtype)
-    if not len(intervals):
-        return out
-    width, depth = coordinates.basis.width, coordinates.depth
-    state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)
-    plain = streams.knots is None and not len(coordinates.term_support) and coordinates.soft_bins is None
-    if streams.synchronous and plain and state <= DENSE_STATE:
-        _compose_dense(streams, intervals, coordinates, out, threads)
-    else:
-        _compose_sparse(streams, intervals, coordinates, out, threads)
-    return out
-
-
-def _compose_sparse(
-    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
-) -> None:
-    factors, intervals = factors_of(streams, intervals, coordinates, threads)
-    if coordinates.depth == 2:
-        elements(factors, intervals, coordinates, out, threads)
-        return
-    maps = log_map(coordinates.basis.width, coordinates.depth).arrays
-    given = (*_given(factors, intervals, coordinates), *maps, out)
-    spread(depth_n.compose_logarithms, _work(intervals, coordinates), *given, threads=threads)
-
-
-def elements(
-    factors: Factors, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None = None
-) -> None:
-    """Write the group element of each interval as kernels hold it: at depth two, the log-signature itself."""
-    kernel = depth2.compose if coordinates.depth == 2 else depth_n.compose
-    given = _given(factors, intervals, coordinates)
-    spread(kernel, _work(intervals, coordinates), *given, out, threads=threads)
-
-
-def _given(factors: Factors, intervals: Intervals, coordinates: Coordinates) -> tuple:
-    """What kernels for sparse factors take before their own arguments."""
-    width, depth = coordinates.basis.width, coordinates.depth
-    where = (intervals.begin, intervals.end, intervals.start, intervals.stop)
-    entries = (factors.times, factors.entry_offsets, factors.letters, factors.amounts)
-    options = (coordinates.channels, coordinates.counted, factors.timed)
-    if depth == 2:
-        terms = (width - factors.timed, factors.terms, coordinates.term_support - width)
-    else:
-        terms = (width, depth, factors.terms, *term_map(coordinates).arrays)
-    return (*where, *entries, *options, *terms)
-
-
-def logarithms(group: np.ndarray, coordinates: Coordinates, out: np.ndarray, threads: int | None = None) -> None:
-    """Write the log-signature of each group element."""
-    width, depth = coordinates.basis.width, coordinates.depth
-    if depth == 2:
-        out[:] = group
-        return
-    maps = log_map(width, depth).arrays
-    work = np.full(len(group), 1 + group.shape[1] // 64)
-    spread(depth_n.logarithms, work, group, width, depth, *maps, out, threads=threads)
-
-
-def _work(intervals: Intervals, coordinates: Coordinates) -> np.ndarray:
-    """What each interval takes, where one event of few letters at depth two is one."""
-    # One more for the log-signature, which is written even if there is no event.
-    return (intervals.end - intervals.begin + 1) * (1 + coordinates.basis.dimension // 64)
-
-
-def _compose_dense(
-    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
-) -> None:
-    width, depth = coordinates.basis.width, coordinates.depth
-    events = intervals.end - intervals.begin
-    # Small numbers are sorted by their digits, which is much faster.
-    order = np.argsort(events.astype(np.uint16) if events.max() < 2**16 else events, kind="stable")
-    origin = streams.offsets[intervals.series]
-    where = (order, intervals.begin, intervals.end, origin, intervals.start, intervals.stop)
-    given = (streams.times, streams.value, coordinates.channels, coordinates.counts, coordinates.time)
-    work = _work(intervals, coordinates)[order]
-    if depth == 2:
-        spread(depth2.compose_dense, work, *where, *given, out, threads=threads)
-    elif depth == 3:
-        spread(depth3.compose_dense, work, *where, *given, *shell_map(width).arrays, out, threads=threads)
-    else:
-        spread(
-            depth_n.compose_dense, work, *where, *given, depth, *log_map(width, depth).arrays, out, threads=threads
-        )  # fmt: skip

@@ -1,8 +1,8 @@
-"""An index for arbitrary queries: build once, then any [a, b) in O(log n) products, whatever the stamps are.
+"""An index for arbitrary queries: build it once, then any interval [a, b) takes O(log n) products.
 
-The events of a series are cut into buckets; a tree holds the product of the factors of each bucket and of each run of
-buckets (Chen's identity). A query composes the few events at its two ends afresh and takes the rest from the tree. An
-event that is appended, corrected or retracted changes one or two buckets and what is above them.
+The events of a series are divided into buckets; a tree holds the product of the factors of each bucket and of each run
+of buckets (Chen's identity). A query composes the few events at its two ends and takes the rest from the tree. An event
+that is appended, corrected or retracted changes one or two buckets and the nodes above them.
 """
 
 from collections.abc import Mapping
@@ -12,18 +12,20 @@ from jaxtyping import Float64
 
 from logcde._typing import Numbers
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.factors import Factors, Intervals, entries_of
+from logcde.embedding.factors import entries_of
 from logcde.embedding.host import elements, logarithms, tensor_size
-from logcde.errors import EmbeddingError, StreamError
+from logcde.errors import EmbeddingError, StreamError, Where
 from logcde.kernels import tree
+from logcde.kernels.records import Factors, Intervals, TreeQueries
 from logcde.kernels.threads import spread
 from logcde.streams import Streams
 
 BUCKET = 32
+"""Events in a bucket."""
 
 
 class LogSignatureIndex:
-    """Interval log-signatures of any series over any [a, b). Make it with `Embedding.index`.
+    """Log-signatures of any series over any interval [a, b). Create it with `Embedding.index`.
 
     >>> from logcde import Embedding
     >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
@@ -39,20 +41,21 @@ class LogSignatureIndex:
     def __init__(self, streams: Streams, coordinates: Coordinates) -> None:
         if coordinates.schema.continuous:
             raise EmbeddingError(
-                "An index knows time as the only continuous channel, and these streams also have "
-                f"{', '.join(coordinates.schema.continuous)}. Embed them with a partition instead."
+                "An index supports time as the only continuous channel, but these streams also have "
+                f"{', '.join(coordinates.schema.continuous)}.",
+                "Embed them with a partition instead.",
             )
         self.coordinates = coordinates
         entries = entries_of(streams, coordinates)
-        self._lines = [_Line(streams, *entries, s, coordinates) for s in range(len(streams))]
+        self._series = [_IndexedSeries(streams, *entries, s, coordinates) for s in range(len(streams))]
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._series)
 
     def query(self, series: Numbers, start: Numbers, stop: Numbers) -> Float64[np.ndarray, "query lie"]:
-        """The log-signature of series number `series[q]` over [start[q], stop[q]), for every q.
+        """Compute the log-signature of series number `series[q]` over [start[q], stop[q]) for every query q.
 
-        As everywhere, an event at `stop` is left to the next interval, unless `stop` is the horizon.
+        As everywhere, an event at `stop` belongs to the next interval, unless `stop` is the horizon.
         """
         which, a, b = np.broadcast_arrays(
             np.atleast_1d(np.asarray(series)), np.asarray(start, np.float64), np.asarray(stop, np.float64)
@@ -61,16 +64,21 @@ class LogSignatureIndex:
         order = np.argsort(which, kind="stable")
         edges = np.flatnonzero(np.diff(which[order], prepend=-1, append=-1))
         for rows in np.split(order, edges[1:-1]) if len(order) else ():
-            line = self._line(int(which[rows[0]]))
-            out[rows] = line.query(a[rows], b[rows])
+            out[rows] = self._at(int(which[rows[0]])).query(a[rows], b[rows])
         return out
 
     def sliding(
         self, series: int, width: float, every: float
     ) -> tuple[Float64[np.ndarray, "window"], Float64[np.ndarray, "window lie"]]:
-        """The log-signatures over the last `width`, `every` so often: the ends of the windows, and their values.
+        """Compute log-signatures over sliding windows; each costs a constant number of products, whatever it holds.
 
-        Windows near the beginning start at 0. Each costs a constant number of products, however many events it holds.
+        Args:
+            series: Number of the series.
+            width: Length of a window. Windows near the start of the series are shorter: they start at 0.
+            every: Distance between the ends of neighbouring windows.
+
+        Returns:
+            The ends of the windows, and their log-signatures.
 
         >>> from logcde import Embedding
         >>> streams = Streams.from_arrays([[0.5, 1.5, 2.5]], [[[1.0], [3.0], [4.0]]], horizon=3.0)
@@ -79,53 +87,53 @@ class LogSignatureIndex:
                [3., 2.],
                [3., 2.]]))
         """
-        return self._line(series).sliding(width, every)
+        return self._at(series).sliding(width, every)
 
     def append(
         self, series: int, time: float, values: Mapping[str, float], terms: Mapping[str, float] | None = None
     ) -> None:
-        """Add one event after the last one of a series; its horizon moves along if it has to."""
-        self._line(series).append(time, values, terms or {})
+        """Append one event to a series; its horizon moves to the event if that is later."""
+        self._at(series).append(time, values, terms or {})
 
     def correct(self, series: int, time: float, values: Mapping[str, float]) -> None:
-        """Replace values that were observed at this stamp by others."""
-        self._line(series).correct(time, values)
+        """Replace values that were observed at this time."""
+        self._at(series).correct(time, values)
 
     def retract(self, series: int, time: float) -> None:
-        """Take back the event at this stamp, as if nothing had been observed."""
-        self._line(series).retract(time)
+        """Remove the event at this time, as if nothing had been observed."""
+        self._at(series).retract(time)
 
-    def _line(self, series: int) -> "_Line":
-        if not 0 <= series < len(self._lines):
-            raise EmbeddingError(f"There is no series number {series}: the index has {len(self._lines)}.")
-        return self._lines[series]
+    def _at(self, series: int) -> "_IndexedSeries":
+        if not 0 <= series < len(self._series):
+            raise EmbeddingError(f"There is no series number {series}: the index has {len(self._series)}.")
+        return self._series[series]
 
 
 class _Column:
-    """An array that grows at its end."""
+    """An array that grows at its end, with amortised constant cost."""
 
     def __init__(self, start: np.ndarray) -> None:
-        self._room = np.array(start)
+        self._buffer = np.array(start)
         self.size = len(start)
 
     @property
     def array(self) -> np.ndarray:
-        return self._room[: self.size]
+        return self._buffer[: self.size]
 
     def extend(self, more: Numbers) -> None:
-        rows = np.asarray(more, self._room.dtype)
-        if self.size + len(rows) > len(self._room):
-            room = np.empty((2 * (self.size + len(rows)), *self._room.shape[1:]), self._room.dtype)
-            room[: self.size] = self.array
-            self._room = room
-        self._room[self.size : self.size + len(rows)] = rows
+        rows = np.asarray(more, self._buffer.dtype)
+        if self.size + len(rows) > len(self._buffer):
+            buffer = np.empty((2 * (self.size + len(rows)), *self._buffer.shape[1:]), self._buffer.dtype)
+            buffer[: self.size] = self.array
+            self._buffer = buffer
+        self._buffer[self.size : self.size + len(rows)] = rows
         self.size += len(rows)
 
 
-class _Line:
+class _IndexedSeries:
     """One series: its events in columns that grow, and the tree over its buckets.
 
-    Each observation has as many entries as each other: one, or with levels three.
+    All observations have the same number of entries: one, or four with soft bins.
     """
 
     def __init__(
@@ -134,7 +142,8 @@ class _Line:
         events = slice(streams.offsets[series], streams.offsets[series + 1])
         first, last = streams.obs_offsets[events.start], streams.obs_offsets[events.stop]
         self._coordinates = coordinates
-        self._name = f"series {streams.ids[series : series + 1].tolist()[0]!r}"
+        self._id = streams.ids[series : series + 1].tolist()[0]
+        self._name = f"series {self._id!r}"
         self._horizon = float(streams.horizon[series])
         self._times = _Column(streams.times[events])
         self._entries = letters.shape[1]
@@ -165,30 +174,34 @@ class _Line:
     def query(self, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
         bad = np.flatnonzero(~((start >= 0) & (start < stop) & (stop <= self._horizon)))
         if len(bad):
+            others = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
             raise EmbeddingError(
-                f"[{start[bad[0]]}, {stop[bad[0]]}) is no interval within [0, {self._horizon}], the horizon of "
-                f"{self._name}; {len(bad) - 1} more like it."
+                f"[{start[bad[0]]}, {stop[bad[0]]}){others} is not an interval within [0, {self._horizon}], the span "
+                f"of {self._name}.",
+                where=Where(series=self._id),
             )
         times = self._times.array
         begin = np.searchsorted(times, start)
         end = np.where(stop == self._horizon, len(times), np.searchsorted(times, stop))
-        # Whole buckets strictly inside, if there are any; what is left at the two ends is composed afresh.
+        # Whole buckets strictly inside, if there are any; the events at the two ends are composed here.
         low = begin // BUCKET + 1
         high = np.minimum(end // BUCKET, self._buckets)
-        deep = low < high
-        low, high = np.where(deep, low, 0), np.where(deep, high, 0)
-        edge, again = np.where(deep, low * BUCKET, end), np.where(deep, high * BUCKET, end)
+        inside = low < high
+        low, high = np.where(inside, low, 0), np.where(inside, high, 0)
+        left_end, right_begin = np.where(inside, low * BUCKET, end), np.where(inside, high * BUCKET, end)
         stamps = np.append(times, np.inf)
-        left = self._compose(begin, edge, start, np.where(deep, stamps[edge - 1], stop))
-        right = self._compose(again, end, np.where(deep, stamps[again - 1], stop), stop)
+        left = self._compose(begin, left_end, start, np.where(inside, stamps[left_end - 1], stop))
+        right = self._compose(right_begin, end, np.where(inside, stamps[right_begin - 1], stop), stop)
         joined = np.empty_like(left)
         work = np.full(len(start), 1 + 20 * self._size // 64)  # about twenty products for each query
-        spread(tree.join, work, left, self._nodes, low, high, right, *self._shape, joined)
+        spread(tree.join, work, TreeQueries(left, low, high, right), self._nodes, *self._shape, joined)
         return self._log(joined)
 
     def sliding(self, width: float, every: float) -> tuple[np.ndarray, np.ndarray]:
         if not (0 < width < np.inf and 0 < every < np.inf):
-            raise EmbeddingError(f"Windows of {width} every {every}: both have to be positive numbers.")
+            raise EmbeddingError(
+                f"The windows have width {width} and distance {every}.", "Choose positive, finite numbers for both."
+            )
         ends = every * np.arange(1, int(self._horizon / every) + 1)
         ends = np.minimum(ends, self._horizon)
         starts = np.maximum(ends - width, 0.0)
@@ -203,15 +216,24 @@ class _Line:
     def append(self, time: float, values: Mapping[str, float], terms: Mapping[str, float]) -> None:
         reached = self._times.array[-1] if self._times.size else -np.inf
         if not reached < time < np.inf or time < 0:
-            raise StreamError(f"An event at {time} cannot be appended to {self._name}, which goes on to {reached}.")
-        found = sorted((self._number(name), self._number_of(name, value, time)) for name, value in values.items())
+            raise StreamError(
+                f"An event at {time} cannot be appended to {self._name}, whose last event is at {reached}.",
+                where=Where(series=self._id, stamp=time),
+            )
+        found = sorted((self._channel_of(name), self._scaled(name, value, time)) for name, value in values.items())
         if not found:
-            raise StreamError(f"Nothing was observed at {time}, so there is no event to append to {self._name}.")
+            raise StreamError(
+                f"The event at {time} has no observations, so it cannot be appended to {self._name}.",
+                where=Where(series=self._id, stamp=time),
+            )
         given = np.zeros(len(self._coordinates.schema.terms))
         names = [term.name for term in self._coordinates.schema.terms]
         for name, value in terms.items():
             if name not in names:
-                raise StreamError(f"There is no term {name!r}. The terms are {', '.join(names) or 'none'}.")
+                raise StreamError(
+                    f"There is no term {name!r}. The terms are {', '.join(names) or 'none'}.",
+                    where=Where(series=self._id, stamp=time),
+                )
             given[names.index(name)] = value
         for channel, value in found:
             before, here = self._last[channel], self._value.size
@@ -236,11 +258,14 @@ class _Line:
         event, entries = self._find(time)
         rows = {}
         for name, value in values.items():
-            channel = self._number(name)
+            channel = self._channel_of(name)
             match = [o for o in range(*entries) if self._channel.array[o] == channel and self._live(o)]
             if not match:
-                raise StreamError(f"Channel {name!r} was not observed at {time} in {self._name}: nothing to correct.")
-            rows[match[0]] = self._number_of(name, value, time)
+                raise StreamError(
+                    f"Channel {name!r} was not observed at {time} in {self._name}: nothing to correct.",
+                    where=Where(series=self._id, channel=name, stamp=time),
+                )
+            rows[match[0]] = self._scaled(name, value, time)
         for row, value in rows.items():
             self._value.array[row] = value
             self._move(row)
@@ -258,7 +283,7 @@ class _Line:
                 self._before.array[after] = before
             else:
                 self._last[self._channel.array[row]] = before
-            # A factor that does nothing: no amount, and a letter that has no count.
+            # A factor without effect: amount zero, and a letter that has no count.
             self._letter.array[row] = self._coordinates.channels if self._coordinates.counted else 0
             self._amount.array[row] = 0.0
             self._channel.array[row] = -1
@@ -269,7 +294,7 @@ class _Line:
         self._trim()
 
     def _trim(self) -> None:
-        """Forget retracted events at the end, so that others can take their place."""
+        """Drop retracted events at the end, so that others can be appended there."""
         size = self._times.size
         while size and not self._live(self._first_row(size) - 1):
             size -= 1
@@ -291,7 +316,7 @@ class _Line:
             rows = (self._first_row(event), self._first_row(event + 1))
             if any(self._live(row) for row in range(*rows)):
                 return event, rows
-        raise StreamError(f"There is no event at {time} in {self._name}.")
+        raise StreamError(f"There is no event at {time} in {self._name}.", where=Where(series=self._id, stamp=time))
 
     def _first_row(self, event: int) -> int:
         return int(self._entry_offsets.array[event]) // self._entries
@@ -299,15 +324,22 @@ class _Line:
     def _live(self, row: int) -> bool:
         return bool(self._channel.array[row] >= 0)
 
-    def _number(self, name: str) -> int:
+    def _channel_of(self, name: str) -> int:
         channels = self._coordinates.schema.channels
         if name not in channels:
-            raise StreamError(f"There is no channel {name!r}. The channels are {', '.join(channels)}.")
+            raise StreamError(
+                f"There is no channel {name!r}. The channels are {', '.join(channels)}.",
+                where=Where(series=self._id, channel=name),
+            )
         return channels.index(name)
 
-    def _number_of(self, name: str, value: float, time: float) -> float:
+    def _scaled(self, name: str, value: float, time: float) -> float:
         if not np.isfinite(value):
-            raise StreamError(f"Channel {name!r} of {self._name} is {value} at {time}. Give a finite number.")
+            raise StreamError(
+                f"Channel {name!r} of {self._name} is {value} at {time}.",
+                "Pass a finite number.",
+                where=Where(series=self._id, channel=name, stamp=time),
+            )
         scaler = self._coordinates.scaler
         return float(value) if scaler is None else scaler.one(name, value)
 
@@ -315,7 +347,7 @@ class _Line:
         return -1 if row < 0 else int(np.searchsorted(self._entry_offsets.array, row * self._entries, side="right")) - 1
 
     def _move(self, row: int) -> None:
-        """Work out anew which letters an observation moves, and how far."""
+        """Recompute which letters an observation moves, and how far."""
         if row < 0:
             return
         before, channel, value = self._before.array[row], self._channel.array[row], self._value.array[row]
@@ -328,13 +360,13 @@ class _Line:
             self._letter.array[row], self._amount.array[row] = entries[0][0], entries[1][0]
 
     def _fill(self) -> None:
-        """Put every full bucket into the tree; the events after the last one stay outside."""
+        """Put every full bucket into the tree; the events after the last full bucket stay outside."""
         full = self._times.size // BUCKET
         if full == self._buckets:
             return
         if 2 * full > len(self._nodes):
-            room = 1 << (full - 1).bit_length()
-            self._nodes = np.zeros((2 * room, self._size))
+            leaves = 1 << (full - 1).bit_length()
+            self._nodes = np.zeros((2 * leaves, self._size))
             self._buckets = 0
         first, self._buckets = self._buckets, full
         self._refresh_buckets(np.arange(first, full))
@@ -359,7 +391,6 @@ class _Line:
             self._letter.array.reshape(-1),
             self._amount.array.reshape(-1),
             self._terms.array,
-            timed=self._coordinates.time,
         )
         out = np.empty((len(begin), self._size))
         elements(factors, Intervals(np.zeros_like(begin), begin, end, start, stop), self._coordinates, out)
@@ -372,7 +403,7 @@ class _Line:
 
 
 def _neighbours(channel: np.ndarray, channels: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each observation the one before it in its channel, and for each channel the last one; -1 for none."""
+    """The previous observation of each observation's channel, and the last one of each channel; -1 for none."""
     order = np.argsort(channel, kind="stable")
     same = np.diff(channel[order], prepend=-1) == 0
     before = np.full(len(channel), -1, np.int64)

@@ -1,6 +1,7 @@
 """`LogSignatures`: one log-signature for each query interval of each series, with the basis that gives them meaning.
 
-What a series begins with, for initial states that depend on it (`app:sinusoid` of the paper).
+They carry the first observation of each channel, for initial states that depend on it (`app:sinusoid` of the paper),
+and the options that they were computed with. Knows nothing of the engines that compute them.
 """
 
 import dataclasses
@@ -12,16 +13,19 @@ from jaxtyping import Array, Bool, Float, Int
 
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import Coordinates
+from logcde.embedding.factors import events_of
 from logcde.errors import EmbeddingError
-from logcde.kernels import events
+from logcde.kernels.events import first_values
 from logcde.streams import Partition, Streams
 
 
 class InitialObservations(eqx.Module):
-    """The first value of each channel, 0 where there is none.
+    """The first observation of each channel.
 
-    `seen` says which channels are observed at all, `at_start` which of the first values are stamped 0 and so are known
-    from the start; the others are known only later.
+    Attributes:
+        first: Its value; 0 if the channel is never observed.
+        seen: Whether the channel is observed at all.
+        at_start: Whether the first observation is at time 0, so that it is known from the start.
     """
 
     first: Float[Array | np.ndarray, "*series channel"]
@@ -29,18 +33,36 @@ class InitialObservations(eqx.Module):
     at_start: Bool[Array | np.ndarray, "*series channel"]
 
 
+def initial_observations(streams: Streams) -> InitialObservations:
+    """Find the first observation of each channel of each series.
+
+    >>> initial = initial_observations(Streams.from_arrays([[0.0, 1.0]], [[[5.0, np.nan], [6.0, 7.0]]]))
+    >>> initial.first, initial.at_start
+    (array([[5., 7.]]), array([[ True, False]]))
+    """
+    shape = (len(streams), len(streams.schema.channels))
+    initial = InitialObservations(np.zeros(shape), np.zeros(shape, bool), np.zeros(shape, bool))
+    first_values(events_of(streams), initial.first, initial.seen, initial.at_start)
+    return initial
+
+
 @dataclasses.dataclass(frozen=True)
 class EmbeddingSpec:
-    """How log-signatures were made: what is needed to make more of the same kind."""
+    """How log-signatures were computed: what is needed to compute the same ones of other streams."""
 
     coordinates: Coordinates
     partition: Partition
 
 
 class LogSignatures(eqx.Module):
-    """Interval log-signatures of many series, zero beyond a series' own number of intervals.
+    """Interval log-signatures of many series.
 
-    If they come from an embedding, `initial` is what the series begin with and `spec` how they were made.
+    Attributes:
+        values: Lyndon coordinates, zero beyond a series' own number of intervals.
+        lengths: Number of intervals of each series.
+        basis: The basis of the coordinates.
+        initial: The first observations of each series, if computed by an embedding.
+        spec: How the log-signatures were computed, if by an embedding.
 
     >>> logsigs = LogSignatures(np.ones((2, 3, 3)), np.array([3, 2]), Basis(("pulse", "time"), 2))
     >>> logsigs
@@ -70,7 +92,7 @@ class LogSignatures(eqx.Module):
         return LogSignatures(chosen, lengths, self.basis, initial, self.spec)
 
     def with_spec(self, initial: InitialObservations, spec: EmbeddingSpec) -> "LogSignatures":
-        """The same log-signatures, with what their series begin with and how they were made."""
+        """The same log-signatures with first observations and with how they were computed."""
         return LogSignatures(self.values, self.lengths, self.basis, initial, spec)
 
     def level(self, level: int) -> Float[Array | np.ndarray, "series interval bracket"]:
@@ -82,17 +104,3 @@ class LogSignatures(eqx.Module):
         shown = ", ".join(labels[:6]) + (", ..." if len(labels) > 6 else "")
         series, intervals, dimension = self.values.shape
         return f"LogSignatures({series} series, up to {intervals} intervals, {dimension} coordinates: {shown})"
-
-
-def initial_observations(streams: Streams) -> InitialObservations:
-    """The openings of many series.
-
-    >>> initial = initial_observations(Streams.from_arrays([[0.0, 1.0]], [[[5.0, np.nan], [6.0, 7.0]]]))
-    >>> initial.first, initial.at_start
-    (array([[5., 7.]]), array([[ True, False]]))
-    """
-    shape = (len(streams), len(streams.schema.channels))
-    initial = InitialObservations(np.zeros(shape), np.zeros(shape, bool), np.zeros(shape, bool))
-    columns = (streams.offsets, streams.times, streams.obs_offsets, streams.channel, streams.value)
-    events.openings(*columns, initial.first, initial.seen, initial.at_start)
-    return initial

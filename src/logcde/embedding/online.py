@@ -1,7 +1,7 @@
-"""The online engine: observe one event, close an interval. Constant memory, the same numbers as offline.
+"""The online engine: observe one event, close an interval. Constant memory, and the same numbers as offline.
 
-Every event costs O(d_X^(N-1)) for each of its entries. The factors and the functions that compose them are those of the
-host engine (`eq:interval_log_signature_method`), taken one at a time.
+Every event costs O(d_X^(N-1)) for each of its entries. The factors are those of the host engine and are composed by the
+same functions (`eq:interval_log_signature_method`), one at a time.
 """
 
 import math
@@ -10,25 +10,29 @@ from typing import NoReturn
 
 import numpy as np
 from jaxtyping import Float64
-from numpy import empty, ndarray  # by name, because `step` is short enough to feel a look-up
+from numpy import empty, ndarray  # by name: `step` is so short that an attribute look-up is noticeable
 from numpy.typing import NDArray
 
 from logcde._typing import Numbers
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.host import log_map, tensor_size, term_map
-from logcde.errors import EmbeddingError, StreamError
+from logcde.errors import EmbeddingError, StreamError, Where
 from logcde.kernels import online as kernels
-from logcde.kernels.depth2 import state as area_state
+from logcde.kernels.depth2 import area_state
 from logcde.kernels.online import step_area
+from logcde.streams.schema import listed
 
 Values = Mapping[str, float] | Sequence[float | None] | NDArray
+"""Values of one event: by channel name, or one for each channel, NaN = not observed."""
 FLOAT = np.dtype(np.float64)
+NOT_OBSERVED = "Leave it out: NaN = not observed."
 
 
 class OnlineEmbedding:
-    """One series as it comes in: the log-signature of the open interval, at any moment.
+    """One series, event by event: the log-signature of its open interval is available at any moment.
 
-    The one object here that changes. Make it with `Embedding.online`; `state` and `restore` keep it across processes.
+    This is the one mutable object of the package. Create it with `Embedding.online`; `state` and `restore` move it
+    between processes.
 
     >>> from logcde import Embedding, Schema
     >>> online = Embedding(depth=1).online(Schema(("pulse", "temp")))
@@ -46,51 +50,54 @@ class OnlineEmbedding:
         self._names = {name: k for k, name in enumerate(coordinates.schema.channels)}
         self._as_is = coordinates.scaler is None
         self._area = coordinates.depth == 2
-        self._woven = bool(coordinates.schema.continuous)
-        self._hats = coordinates.hat_basis
-        self._usual = not self._woven and self._hats is None
-        self._plain = self._area and self._usual
+        self._continuous_channels = bool(coordinates.schema.continuous)
+        self._hat_basis = coordinates.hat_basis
+        self._letters_as_given = not self._continuous_channels and self._hat_basis is None
+        self._plain = self._area and self._letters_as_given
         self._dimension = coordinates.basis.dimension
         self._row = np.full(coordinates.channels, np.nan)
         self._support = coordinates.term_support
-        self._maps = () if self._area else log_map(coordinates.basis.width, coordinates.depth).arrays
-        self._terms = () if self._area else term_map(coordinates).arrays
+        self._log_map = None if self._area else log_map(coordinates.basis.width, coordinates.depth)
+        self._term_map = None if self._area else term_map(coordinates)
         self._no_terms = np.zeros(len(self._support))
         self._areas = self._support - coordinates.basis.width
-        # With levels, kernels take them as further channels whose values are how much was counted so far.
-        width = coordinates.basis.width
-        d = coordinates.channels if self._hats is None else coordinates.discrete
-        timed = coordinates.time and not self._woven
+        alphabet = coordinates.alphabet
+        if self._hat_basis is not None:
+            # Kernels take counts and bins as further channels, whose values are the totals so far.
+            alphabet = alphabet._replace(channels=coordinates.discrete)
         if self._area:
-            rest = sum(part.size for part in area_state(width - timed))
-            rest += width * (width - 1) // 2 if len(self._support) else 0
+            rest = sum(part.size for part in area_state(alphabet.width - alphabet.timed))
+            rest += alphabet.width * (alphabet.width - 1) // 2 if len(self._support) else 0
         else:
-            rest = tensor_size(width, coordinates.depth)
-        self._body = int(kernels.body(d))
+            rest = tensor_size(alphabet.width, alphabet.depth)
+        self._body = int(kernels.body(alphabet.channels))
         self._state = np.zeros(self._body + rest)
-        self._state[: kernels.HEAD] = (start, -np.inf, start, d, coordinates.counted, timed, width, coordinates.depth)
-        self._here = self._continuous(start, continuous)
-        if self._woven and start == 0.0:
+        self._state[: kernels.HEAD] = (start, -np.inf, start, *alphabet)
+        self._here = self._position(start, continuous)
+        if self._continuous_channels and start == 0.0:
             self._push(start, self._here)  # B_C
 
     @property
     def start(self) -> float:
-        """Where the open interval began."""
+        """Start of the open interval."""
         return float(self._state[kernels.START])
 
     @property
     def last(self) -> float:
-        """The last event's stamp; minus infinity before the first."""
+        """Time of the last event; minus infinity before the first."""
         return float(self._state[kernels.LAST])
 
     def observe(
         self, time: float, values: Values, terms: Numbers | None = None, continuous: Numbers | None = None
     ) -> None:
-        """Take one event: everything that was observed at this stamp.
+        """Compose one event: everything that was observed at this time.
 
-        `values` maps channels to numbers, or has one number for each channel, NaN for those not observed; if nothing
-        was observed it is no event. `terms` are the schema's higher-order terms, `continuous` the values of its
-        continuous channels at this stamp, which they reach along a straight line since the last one given.
+        Args:
+            time: Time of the event, after that of the previous one.
+            values: Channel names to numbers, or one number for each channel, NaN = not observed. If nothing was
+                observed, there is no event.
+            terms: Amounts of the schema's higher-order terms.
+            continuous: Values of the schema's continuous channels at this time, which they reach along a straight line.
         """
         row = values if self._as_is and type(values) is ndarray and values.dtype is FLOAT else self.row(values)
         self.take(time, row, terms, continuous)
@@ -102,24 +109,24 @@ class OnlineEmbedding:
         terms: Numbers | None = None,
         continuous: Numbers | None = None,
     ) -> None:
-        """`observe` of values that `row` has prepared."""
-        if self._plain and terms is None:  # the usual case, without detours
-            answer = kernels.observe_area(self._state, time, row)
+        """`observe` for values that `row` has prepared."""
+        if self._plain and terms is None:  # the common case, as fast as possible
+            code = kernels.observe_area(self._state, time, row)
         else:
-            if not self._usual:
-                row = self._before(time, row, continuous)
+            if not self._letters_as_given:
+                row = self._prepare(time, row, continuous)
             given = self._no_terms if terms is None else self._lie(np.asarray(terms, np.float64))
-            if self._area:
-                answer = kernels.observe_area(self._state, time, row)
-                if answer > 0:
+            if self._term_map is None:
+                code = kernels.observe_area(self._state, time, row)
+                if code > 0:
                     kernels.add_areas(self._state, given, self._areas)
             else:
-                answer = kernels.observe_tensor(self._state, time, row, given, *self._terms)
-        if answer < 0:
-            self._refuse(answer, time, row)
+                code = kernels.observe_tensor(self._state, time, row, given, *self._term_map)
+        if code < 0:
+            self._refuse(code, time, row)
 
     def step(self, time: float, values: Values) -> Float64[np.ndarray, "lie"]:
-        """`observe`, then `logsig`: take one event and return the log-signature of the open interval up to it.
+        """Compose one event and return the log-signature of the open interval up to it: `observe`, then `logsig`.
 
         >>> from logcde import Embedding, Schema
         >>> Embedding(depth=1).online(Schema(("pulse",))).step(0.5, [61.0])
@@ -130,23 +137,32 @@ class OnlineEmbedding:
             return self.logsig()
         row = values if self._as_is and type(values) is ndarray and values.dtype is FLOAT else self.row(values)
         out = empty(self._dimension)
-        answer = step_area(self._state, time, row, out)
-        if answer < 0:
-            self._refuse(answer, time, row)
+        code = step_area(self._state, time, row, out)
+        if code < 0:
+            self._refuse(code, time, row)
         return out
 
     def observe_many(
         self, times: Numbers, values: Numbers, terms: Numbers | None = None
     ) -> Float64[np.ndarray, "event lie"]:
-        """Take a block of events, and return the log-signature of the open interval after each of them.
+        """Compose a block of events and return the log-signature of the open interval after each of them.
 
-        `values` has one row for each event, NaN = not observed.
+        Args:
+            times: Time of each event.
+            values: One row for each event, one column for each channel, NaN = not observed.
+            terms: Amounts of the schema's higher-order terms, one row for each event.
         """
-        if self._woven:
-            raise EmbeddingError("With continuous channels, give events one at a time, each with its `continuous`.")
+        if self._continuous_channels:
+            raise EmbeddingError(
+                f"Blocks of events have no values of the continuous channels {listed(self._continuous_names)}.",
+                "Call observe for each event, with its `continuous`.",
+            )
         stamps, rows = np.asarray(times, np.float64), np.ascontiguousarray(values, np.float64)
         if rows.shape != (len(stamps), len(self._row)):
-            raise StreamError(f"{len(stamps)} stamps and {len(self._row)} channels do not fit values {rows.shape}.")
+            raise StreamError(
+                f"Values of shape {rows.shape} do not fit {len(stamps)} times and {len(self._row)} channels.",
+                f"Pass values of shape {(len(stamps), len(self._row))}.",
+            )
         if self.coordinates.scaler is not None:
             rows = np.where(np.isinf(rows), rows, self.coordinates.scaler.row(rows))
         given = np.zeros((len(stamps), len(self._support)))
@@ -155,59 +171,70 @@ class OnlineEmbedding:
         bad = kernels.first_bad(self._state, stamps, rows)
         if bad >= 0:
             infinite = np.flatnonzero(np.isinf(rows[bad]))
-            answer = kernels.INFINITE - int(infinite[0]) if len(infinite) else kernels.BACKWARDS
-            self._refuse(answer, float(stamps[bad]), rows[bad])
-        if self._hats is not None:
-            rows = self._with_levels(rows)
+            code = kernels.INFINITE - int(infinite[0]) if len(infinite) else kernels.BACKWARDS
+            self._refuse(code, float(stamps[bad]), rows[bad])
+        if self._hat_basis is not None:
+            rows = self._with_bins(rows)
         out = np.empty((len(stamps), self._dimension))
         if self._area:
             kernels.follow_area(self._state, stamps, rows, given, self._areas, out)
         else:
-            kernels.follow_tensor(self._state, stamps, rows, given, *self._terms, *self._maps, out)
+            kernels.follow_tensor(self._state, stamps, rows, given, self._term_map, self._log_map, out)
         return out
 
     def knot(self, time: float, continuous: Numbers | None) -> None:
-        """Let the continuous channels go on along a straight line to these values, at a knot that is no event."""
-        here = self._continuous(time, continuous)
+        """Move the continuous channels along a straight line to these values, at a time without an event."""
+        here = self._position(time, continuous)
         if not time >= self._state[kernels.NOW]:
-            raise StreamError(f"The knot at {time} is before {self._state[kernels.NOW]}, where the path already is.")
+            raise StreamError(
+                f"The knot at {time} is before {self._state[kernels.NOW]}, the time that the path has reached.",
+                where=Where(stamp=time),
+            )
         step = here - self._here
         self._push(time, step)
         self._here = here
 
     def logsig(self, at: float | None = None, continuous: Numbers | None = None) -> Float64[np.ndarray, "lie"]:
-        """The log-signature of the open interval up to `at`, by default up to the last event. Changes nothing."""
+        """The log-signature of the open interval up to `at`, by default up to the last event. Does not change state."""
         out = np.empty(self._dimension)
         if self._plain and at is None:
             kernels.read_area(self._state, -math.inf, out)
             return out
         time = self._reached if at is None else at
         if not time >= self._reached:
-            raise StreamError(f"The interval is already known up to {self._reached}; asked for {time}.")
-        if self._woven and time > self._state[kernels.NOW]:
+            raise StreamError(
+                f"The open interval has already reached {self._reached}, after the time {time}.",
+                "Choose `at` at or after the last event.",
+                where=Where(stamp=time),
+            )
+        if self._continuous_channels and time > self._state[kernels.NOW]:
             ahead = self.copy()
             ahead.knot(time, continuous)
             return ahead.logsig()
-        if self._area:
+        if self._log_map is None:
             kernels.read_area(self._state, time, out)
         else:
-            kernels.read_tensor(self._state, time, *self._maps, out)
+            kernels.read_tensor(self._state, time, *self._log_map, out)
         return out
 
     def close(self, at: float, final: bool = False, continuous: Numbers | None = None) -> Float64[np.ndarray, "lie"]:
-        """End the open interval and begin the next one; returns the log-signature of the one that ended.
+        """End the open interval, start the next one, and return the log-signature of the one that ended.
 
-        An event at the end of an interval belongs to the next: close before observing it. At the horizon it belongs to
-        the last interval: `final=True` allows that.
+        Args:
+            at: End of the interval.
+            final: Whether this is the horizon. An event at the end of an interval belongs to the next one, so close
+                before observing it; only at the horizon does it belong to the interval that ends.
+            continuous: Values of the schema's continuous channels at the end.
         """
         if not math.isfinite(at) or at <= self.start:
-            raise StreamError(f"An interval that began at {self.start} cannot end at {at}.")
+            raise StreamError(f"An interval that starts at {self.start} cannot end at {at}.", where=Where(stamp=at))
         if at == self.last and not final:
             raise StreamError(
-                f"There is already an event at {at}, which belongs to the interval that begins there. Close first, "
-                "then observe; or pass final=True if this is the horizon."
+                f"There is already an event at {at}, which belongs to the interval that starts there.",
+                "Close first, then observe; or pass final=True if this is the horizon.",
+                where=Where(stamp=at),
             )
-        if self._woven:
+        if self._continuous_channels:
             self.knot(at, continuous)
         out = self.logsig(at)
         self._state[self._body :] = 0.0
@@ -215,22 +242,32 @@ class OnlineEmbedding:
         return out
 
     def state(self) -> Float64[np.ndarray, "state"]:
-        """Everything there is to know of the stream so far, as one array of numbers."""
+        """The whole state as one array of numbers, for `restore`."""
         return np.concatenate([self._state, self._here])
 
     def restore(self, state: Float64[np.ndarray, "state"]) -> "OnlineEmbedding":
-        """Go on from what `state` returned, with the same embedding and schema."""
+        """Continue from a saved `state` of the same embedding and schema."""
         mine = self._state[kernels.CHANNELS : kernels.HEAD]
         if len(state) != len(self._state) + len(self._here) or not np.array_equal(
             state[kernels.CHANNELS : kernels.HEAD], mine
         ):
-            raise EmbeddingError("This state belongs to another embedding or schema. Restore it with the same ones.")
+            raise EmbeddingError(
+                "This state belongs to another embedding or schema.", "Restore it with the embedding that saved it."
+            )
         self._state, self._here = np.split(np.array(state, np.float64), [len(self._state)])
         return self
 
     def copy(self) -> "OnlineEmbedding":
-        """An independent stream that has seen the same."""
-        return OnlineEmbedding(self.coordinates, continuous=self._here if self._woven else None).restore(self.state())
+        """An independent copy, with the same state."""
+        return OnlineEmbedding(self.coordinates, continuous=self._here_as_given).restore(self.state())
+
+    @property
+    def _continuous_names(self) -> tuple[str, ...]:
+        return self.coordinates.schema.continuous
+
+    @property
+    def _here_as_given(self) -> np.ndarray | None:
+        return self._here[: len(self._continuous_names)] if self._continuous_channels else None
 
     @property
     def _reached(self) -> float:
@@ -240,46 +277,55 @@ class OnlineEmbedding:
         return terms @ self.coordinates.term_coordinates[:, self._support]
 
     def row(self, values: Values) -> Float64[np.ndarray, "channel"]:
-        """The values of an event in the units of the path, one for each channel, NaN for those not observed."""
+        """Values of an event in the units of the path, one for each channel, NaN = not observed."""
         if self._as_is and type(values) is ndarray and values.dtype is FLOAT:
             return values
         if isinstance(values, Mapping):
             row = self._row.copy()
             for name, value in values.items():
                 if name not in self._names:
-                    raise StreamError(f"There is no channel {name!r}. The channels are {', '.join(self._names)}.")
+                    raise StreamError(
+                        f"There is no channel {name!r}. The channels are {', '.join(self._names)}.",
+                        where=Where(channel=name),
+                    )
                 row[self._names[name]] = value
         else:
             row = np.array(values, np.float64)
         scaler = self.coordinates.scaler
         if scaler is None or row.shape != self._row.shape:
             return row
-        for channel in np.flatnonzero(np.isinf(row)):  # which limits would hide
-            raise StreamError(f"Channel {scaler.channels[channel]!r} is infinite. Leave it out: NaN = not observed.")
+        for channel in np.flatnonzero(np.isinf(row)):  # the scaler's limits would hide it
+            name = scaler.channels[channel]
+            raise StreamError(f"Channel {name!r} is infinite.", NOT_OBSERVED, where=Where(channel=name))
         return scaler.row(row)
 
-    def _before(self, time: float, row: np.ndarray, continuous: Numbers | None) -> np.ndarray:
-        """What continuous channels and levels need before an event; returns the row that kernels take."""
-        if self._hats is not None and row.shape != self._row.shape:
+    def _prepare(self, time: float, row: np.ndarray, continuous: Numbers | None) -> np.ndarray:
+        """Move the continuous channels to the time of an event and return the row that kernels take."""
+        if self._hat_basis is not None and row.shape != self._row.shape:
             self._refuse(kernels.MISFIT, time, row)
-        if self._woven:
+        if self._continuous_channels:
             self.knot(time, continuous)
-        return row if self._hats is None else self._with_levels(row[None])[0]
+        return row if self._hat_basis is None else self._with_bins(row[None])[0]
 
-    def _with_levels(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of values, and beside them how much each level has counted after each row, NaN if it does not change."""
-        assert self._hats is not None
-        weights = self._hats.weights(np.where(np.isinf(rows), np.nan, rows))
+    def _with_bins(self, rows: np.ndarray) -> np.ndarray:
+        """Append to each row of values the totals of counts and bins after it, NaN where they do not change."""
+        assert self._hat_basis is not None
+        weights = self._hat_basis.weights(np.where(np.isinf(rows), np.nan, rows))
         known = self._state[kernels.HEAD + len(self._row) : kernels.HEAD + self.coordinates.discrete]
         totals = known + np.cumsum(np.nan_to_num(weights), axis=0)
         return np.concatenate([rows, np.where(weights > 0, totals, np.nan)], axis=1)
 
-    def _continuous(self, time: float, continuous: Numbers | None) -> np.ndarray:
-        names = self.coordinates.schema.continuous
+    def _position(self, time: float, continuous: Numbers | None) -> np.ndarray:
+        """The position of the continuous letters, time included if it is one of several."""
+        names = self._continuous_names
         here = np.zeros(0) if continuous is None else np.atleast_1d(np.asarray(continuous, np.float64))
         if here.shape != (len(names),) or not np.isfinite(here).all():
-            raise StreamError(f"At {time}, give the values of the continuous channels: {', '.join(names) or 'none'}.")
-        return np.append(here, time) if self._woven and self.coordinates.time else here
+            raise StreamError(
+                f"At {time}, `continuous` needs one finite number for each continuous channel: "
+                f"{', '.join(names) or 'there are none'}.",
+                where=Where(stamp=time),
+            )
+        return np.append(here, time) if self._continuous_channels and self.coordinates.time else here
 
     def _push(self, time: float, step: np.ndarray) -> None:
         letters = np.arange(self.coordinates.discrete, self.coordinates.basis.width, dtype=np.float64)
@@ -287,19 +333,25 @@ class OnlineEmbedding:
             kernels.push_area(self._state, letters, step)
         else:
             offsets, none = np.array([0.0, len(letters)]), self._no_terms[None]
-            kernels.push_tensor(self._state, time, letters, step, offsets, 0, none, *self._terms)
+            kernels.push_tensor(self._state, time, letters, step, offsets, 0, none, self._term_map)
         self._state[kernels.NOW] = time
 
-    def _refuse(self, answer: int, time: float, row: np.ndarray) -> NoReturn:
-        if answer == kernels.MISFIT:
+    def _refuse(self, code: int, time: float, row: np.ndarray) -> NoReturn:
+        """Raise the error for a negative return value of a kernel."""
+        if code == kernels.MISFIT:
             raise StreamError(
-                f"{row.size} values for {len(self._row)} channels. Give one for each, NaN = not observed."
+                f"{row.size} values for {len(self._row)} channels.",
+                "Pass one value for each channel, NaN = not observed.",
+                where=Where(stamp=time),
             )
-        if answer <= kernels.INFINITE:
-            name = self.coordinates.schema.channels[kernels.INFINITE - answer]
-            raise StreamError(f"Channel {name!r} is infinite at {time}. Leave it out: NaN = not observed.")
+        if code <= kernels.INFINITE:
+            name = self.coordinates.schema.channels[kernels.INFINITE - code]
+            raise StreamError(
+                f"Channel {name!r} is infinite at {time}.", NOT_OBSERVED, where=Where(channel=name, stamp=time)
+            )
         raise StreamError(
-            f"The event at {time} is not after the one before it (the last one taken was at {self.last}), or before "
-            f"the open interval, which began at {self.start}. Give events in order, and all "
-            "observations of one stamp in one call."
+            f"The event at {time} is not after the previous one (the last event is at {self.last}), or it is before "
+            f"the open interval, which starts at {self.start}.",
+            "Pass events in order, and all observations of one stamp in one call.",
+            where=Where(stamp=time),
         )

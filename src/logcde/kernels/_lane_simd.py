@@ -1,6 +1,6 @@
-"""Vector instructions for several intervals side by side: rows of LANES numbers, and STEPS steps at a time.
+"""Vector instructions for several intervals at once: rows of LANES numbers, and STEPS steps at a time.
 
-See `logcde.kernels._simd` for why these are not plain loops.
+See `logcde.kernels._simd` for why these are not plain loops, and why they take positions rather than records.
 """
 
 from llvmlite import ir
@@ -10,7 +10,9 @@ from numba.core import cgutils
 from logcde.kernels._simd import QUAD, QUAD_TYPE, add_product, instruction, spread_number, vector
 
 LANES = 8
+"""Intervals that are composed together."""
 STEPS = 4
+"""Events that are composed together."""
 
 
 @instruction
@@ -20,17 +22,17 @@ def add_lanes(typingctx, target, i, factor, k, source, j, rows):
     signature = types.void(target, place, factor, place, source, place, place)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, i, factor, k, source, j, rows = args
-        # Read once: the factor is not among the rows that change.
-        scale = builder.load(vector(context, builder, kinds[2], factor, k, LANES), align=8)
+        # Read once: the factor is not one of the rows that change.
+        scale = builder.load(vector(context, builder, array_types[2], factor, k, LANES), align=8)
         end, step = builder.mul(rows, ir.Constant(rows.type, LANES)), ir.Constant(rows.type, LANES)
         with cgutils.for_range_slice(builder, ir.Constant(rows.type, 0), end, step, inc=True) as (r, _):
             add_product(
                 builder,
-                vector(context, builder, kinds[0], target, builder.add(i, r), LANES),
+                vector(context, builder, array_types[0], target, builder.add(i, r), LANES),
                 scale,
-                vector(context, builder, kinds[4], source, builder.add(j, r), LANES),
+                vector(context, builder, array_types[4], source, builder.add(j, r), LANES),
             )
         return context.get_dummy_value()
 
@@ -38,7 +40,7 @@ def add_lanes(typingctx, target, i, factor, k, source, j, rows):
 
 
 def _lane_reader(context, builder, array_type, array):
-    """A function that reads LANES numbers `step` times `stride` after a position."""
+    """A function that reads LANES numbers, `step` times `stride` after a position."""
 
     def read(position, step=0, stride=None):
         if stride is not None:
@@ -56,21 +58,21 @@ def _lanes_of(value):
 def add_steps(typingctx, target, i, factor, k, k_step, source, j, j_step, j_row, rows):
     """Row by row: target[i ...] += factor[k + u k_step ...] * source[j + u j_step ...], summed over u < STEPS.
 
-    A row is LANES numbers; those of the target are neighbours, those of the source `j_row` apart. Several steps at
-    once, because what a step costs is less its arithmetic than reading and writing the target.
+    A row is LANES numbers; rows of the target are contiguous, those of the source `j_row` apart. Several steps at once,
+    because reading and writing the target costs more than the arithmetic of a step.
     """
     place = types.uint64
     signature = types.void(target, place, factor, place, place, source, place, place, place, place)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, i, factor, k, k_step, source, j, j_step, j_row, rows = args
-        read_factor = _lane_reader(context, builder, kinds[2], factor)
-        read_source = _lane_reader(context, builder, kinds[5], source)
+        read_factor = _lane_reader(context, builder, array_types[2], factor)
+        read_source = _lane_reader(context, builder, array_types[5], source)
         factors = [read_factor(k, u, k_step) for u in range(STEPS)]
         with cgutils.for_range(builder, rows) as loop:
             address = builder.add(i, builder.mul(loop.index, ir.Constant(i.type, LANES)))
-            pointer = vector(context, builder, kinds[0], target, address, LANES)
+            pointer = vector(context, builder, array_types[0], target, address, LANES)
             place = builder.add(j, builder.mul(loop.index, j_row))
             total = builder.load(pointer, align=8)
             for u in range(STEPS):
@@ -92,17 +94,17 @@ def add_changes(typingctx, target, i, position, p, share, source, j, j_step):
     signature = types.void(target, place, position, place, types.float64, source, place, place)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, i, position, p, share, source, j, j_step = args
-        read = _lane_reader(context, builder, kinds[5], source)
-        pointer = vector(context, builder, kinds[2], position, p, LANES)
+        read = _lane_reader(context, builder, array_types[5], source)
+        pointer = vector(context, builder, array_types[2], position, p, LANES)
         total = builder.load(pointer, align=8)
         factor = spread_number(builder, share, LANES)
         for u in range(STEPS):
             change = read(j, u, j_step)
             address = builder.add(i, ir.Constant(i.type, u * LANES))
             part = builder.fadd(total, builder.fmul(factor, change, flags=("contract",)), flags=("contract",))
-            builder.store(part, vector(context, builder, kinds[0], target, address, LANES), align=8)
+            builder.store(part, vector(context, builder, array_types[0], target, address, LANES), align=8)
             total = builder.fadd(total, change)
         builder.store(total, pointer, align=8)
         return context.get_dummy_value()
@@ -120,18 +122,18 @@ def add_products(typingctx, target, i, total, q, factor, k, source, j):
     signature = types.void(target, place, total, place, factor, place, source, place)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, i, total, q, factor, k, source, j = args
-        read_factor = _lane_reader(context, builder, kinds[4], factor)
-        read_source = _lane_reader(context, builder, kinds[6], source)
+        read_factor = _lane_reader(context, builder, array_types[4], factor)
+        read_source = _lane_reader(context, builder, array_types[6], source)
         stride = ir.Constant(i.type, LANES)
-        pointer = vector(context, builder, kinds[2], total, q, LANES)
+        pointer = vector(context, builder, array_types[2], total, q, LANES)
         sums = builder.load(pointer, align=8)
         for u in range(STEPS):
             product = builder.fmul(read_factor(k, u, stride), read_source(j, u, stride), flags=("contract",))
             sums = builder.fadd(sums, product, flags=("contract",))
             address = builder.add(i, ir.Constant(i.type, u * LANES))
-            builder.store(sums, vector(context, builder, kinds[0], target, address, LANES), align=8)
+            builder.store(sums, vector(context, builder, array_types[0], target, address, LANES), align=8)
         builder.store(sums, pointer, align=8)
         return context.get_dummy_value()
 
@@ -140,7 +142,7 @@ def add_products(typingctx, target, i, total, q, factor, k, source, j):
 
 @instruction
 def add_pair(typingctx, target, i, level, q, middle, m, first, a, a_step, second, b, b_step):
-    """What level three needs of a word of two letters during each of STEPS steps, and the word itself after them.
+    """The part of a word of two letters that level three needs during each of STEPS steps, and the word after them.
 
     With changes v = first[a + u a_step ...], w = second[b + u b_step ...] and M = middle[m + u LANES ...], which is the
     first letter's position plus v / 2: target[i + u LANES ...] = T + (M / 2 - v / 12) w, then T += M w, where T is
@@ -152,13 +154,13 @@ def add_pair(typingctx, target, i, level, q, middle, m, first, a, a_step, second
     )  # fmt: skip
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, i, level, q, middle, m, first, a, a_step, second, b, b_step = args
-        read_middle = _lane_reader(context, builder, kinds[4], middle)
-        read_first = _lane_reader(context, builder, kinds[6], first)
-        read_second = _lane_reader(context, builder, kinds[9], second)
+        read_middle = _lane_reader(context, builder, array_types[4], middle)
+        read_first = _lane_reader(context, builder, array_types[6], first)
+        read_second = _lane_reader(context, builder, array_types[9], second)
         stride = ir.Constant(i.type, LANES)
-        pointer = vector(context, builder, kinds[2], level, q, LANES)
+        pointer = vector(context, builder, array_types[2], level, q, LANES)
         total = builder.load(pointer, align=8)
         for u in range(STEPS):
             half_way, change = read_middle(m, u, stride), read_second(b, u, b_step)
@@ -166,7 +168,7 @@ def add_pair(typingctx, target, i, level, q, middle, m, first, a, a_step, second
             part = builder.fadd(builder.fmul(half_way, _lanes_of(0.5), flags=("contract",)), part, flags=("contract",))
             during = builder.fadd(total, builder.fmul(part, change, flags=("contract",)), flags=("contract",))
             address = builder.add(i, ir.Constant(i.type, u * LANES))
-            builder.store(during, vector(context, builder, kinds[0], target, address, LANES), align=8)
+            builder.store(during, vector(context, builder, array_types[0], target, address, LANES), align=8)
             total = builder.fadd(total, builder.fmul(half_way, change, flags=("contract",)), flags=("contract",))
         builder.store(total, pointer, align=8)
         return context.get_dummy_value()
@@ -175,7 +177,7 @@ def add_pair(typingctx, target, i, level, q, middle, m, first, a, a_step, second
 
 
 def _transposed(builder, a, b, c, d):
-    """Four vectors of four numbers as the rows of a matrix, turned into its columns."""
+    """Transpose a matrix of four vectors of four numbers."""
 
     def mixed(left, right, lanes):
         mask = ir.Constant(ir.VectorType(ir.IntType(32), QUAD), [ir.IntType(32)(lane) for lane in lanes])
@@ -195,26 +197,28 @@ def _transposed(builder, a, b, c, d):
 def load_changes(typingctx, target, i, source, a, b, c, d, lag):
     """target[i + r LANES + l] = source[p + r] - source[p + r - lag], for l, p in enumerate((a, b, c, d)), r < 4.
 
-    Four neighbouring changes of each of four lanes. `source` may be of single precision, changes are of double.
+    Loads four consecutive changes of each of four lanes. `source` may have single precision, changes have double.
     """
     place = types.uint64
     signature = types.void(target, place, source, place, place, place, place, place)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, i, source, *places, lag = args
 
-        single = kinds[2].dtype == types.float32
+        single = array_types[2].dtype == types.float32
 
         def read(position):
-            # Numbers of either precision begin anywhere.
-            numbers = builder.load(vector(context, builder, kinds[2], source, position, QUAD), align=4 if single else 8)
+            # Aligned to one number only: rows start anywhere.
+            numbers = builder.load(
+                vector(context, builder, array_types[2], source, position, QUAD), align=4 if single else 8
+            )
             return builder.fpext(numbers, QUAD_TYPE) if single else numbers
 
         changes = [builder.fsub(read(place), read(builder.sub(place, lag))) for place in places]
         for r, row in enumerate(_transposed(builder, *changes)):
             position = builder.add(i, ir.Constant(i.type, r * LANES))
-            builder.store(row, vector(context, builder, kinds[0], target, position, QUAD), align=8)
+            builder.store(row, vector(context, builder, array_types[0], target, position, QUAD), align=8)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -222,24 +226,26 @@ def load_changes(typingctx, target, i, source, a, b, c, d, lag):
 
 @instruction
 def store_rows(typingctx, target, a, b, c, d, source, i, stride):
-    """target[p + r] = source[i + r stride + l], for l, p in enumerate((a, b, c, d)), r < 4, the first lane at last.
+    """target[p + r] = source[i + r stride + l], for l, p in enumerate((a, b, c, d)), r < 4, the first lane last.
 
-    The way back from `load_changes`, rounded to the precision of `target`.
+    The inverse of the transposition in `load_changes`, rounded to the precision of `target`.
     """
     place = types.uint64
     signature = types.void(target, place, place, place, place, source, place, place)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, *places, source, i, stride = args
-        single = kinds[0].dtype == types.float32
+        single = array_types[0].dtype == types.float32
         columns = []
         for _ in range(QUAD):
-            columns.append(builder.load(vector(context, builder, kinds[5], source, i, QUAD), align=8))
+            columns.append(builder.load(vector(context, builder, array_types[5], source, i, QUAD), align=8))
             i = builder.add(i, stride)
         for place, row in reversed(list(zip(places, _transposed(builder, *columns), strict=True))):
             numbers = builder.fptrunc(row, ir.VectorType(ir.FloatType(), QUAD)) if single else row
-            builder.store(numbers, vector(context, builder, kinds[0], target, place, QUAD), align=4 if single else 8)
+            builder.store(
+                numbers, vector(context, builder, array_types[0], target, place, QUAD), align=4 if single else 8
+            )
         return context.get_dummy_value()
 
     return signature, codegen

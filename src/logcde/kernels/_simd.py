@@ -1,7 +1,10 @@
-"""What the kernels are built from: `target += a * source` on neighbouring numbers, in vector instructions.
+"""The building blocks of the kernels: `target += a * source` on contiguous numbers, in vector instructions.
 
-Written as a plain loop, either would do the same. Numba, however, has to assume that target and source may overlap, and
-checks for it before each loop; with rows of ten or twenty numbers that costs more than the arithmetic.
+A plain loop would compute the same. But Numba has to assume that target and source may overlap, and checks for it
+before each loop; with rows of ten or twenty numbers the check costs more than the arithmetic.
+
+Instructions take every array with the position in it that they start from, as scalars in registers: they are expanded
+in place, and a record would have to be taken apart again.
 """
 
 from collections.abc import Callable
@@ -13,23 +16,24 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 QUAD = 4
+"""Numbers in one vector of double precision."""
 QUAD_TYPE = ir.VectorType(ir.DoubleType(), QUAD)
 
 
 def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function that writes machine instructions callable from kernels."""
+    """Make a function that emits machine instructions callable from kernels."""
     return intrinsic(function)
 
 
 def vector(context, builder, array_type, array, position, width):
-    """Address of `width` numbers of a one-dimensional array, as a vector."""
+    """The address of `width` numbers of a one-dimensional array, as that of a vector."""
     data = context.make_array(array_type)(context, builder, array).data
     number = context.get_value_type(array_type.dtype)
     return builder.bitcast(builder.gep(data, [position]), ir.VectorType(number, width).as_pointer())
 
 
 def spread_number(builder, number, width):
-    """A vector of one and the same number."""
+    """A vector that repeats one number."""
     vector = ir.Constant(ir.VectorType(ir.DoubleType(), width), ir.Undefined)
     for lane in range(width):
         vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), lane))
@@ -37,7 +41,8 @@ def spread_number(builder, number, width):
 
 
 def add_product(builder, target, factor, source):
-    # An alignment of 8 bytes: rows begin anywhere.
+    """Emit target += factor * source for two addresses of vectors."""
+    # Aligned to 8 bytes only: rows start anywhere.
     old = builder.load(target, align=8)
     product = builder.fmul(factor, builder.load(source, align=8), flags=("contract",))
     builder.store(builder.fadd(old, product, flags=("contract",)), target, align=8)
@@ -49,16 +54,16 @@ def add_row(typingctx, target, i, a, source, j, size):
     signature = types.void(target, types.uint64, types.float64, source, types.uint64, types.uint64)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, i, a, source, j, size = args
         factor = spread_number(builder, a, QUAD)
         quad = ir.Constant(size.type, QUAD)
         with cgutils.for_range_slice(builder, ir.Constant(size.type, 0), size, quad, inc=True) as (r, _):
             add_product(
                 builder,
-                vector(context, builder, kinds[0], target, builder.add(i, r), QUAD),
+                vector(context, builder, array_types[0], target, builder.add(i, r), QUAD),
                 factor,
-                vector(context, builder, kinds[3], source, builder.add(j, r), QUAD),
+                vector(context, builder, array_types[3], source, builder.add(j, r), QUAD),
             )
         return context.get_dummy_value()
 
@@ -72,16 +77,18 @@ def set_row(typingctx, target, i, a, source, j, k, size):
     signature = types.void(target, place, types.float64, source, place, place, place)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, i, a, source, j, k, size = args
         factor, quad = spread_number(builder, a, QUAD), ir.Constant(size.type, QUAD)
         with cgutils.for_range_slice(builder, ir.Constant(size.type, 0), size, quad, inc=True) as (r, _):
             left, right = (
-                builder.load(vector(context, builder, kinds[3], source, builder.add(place, r), QUAD), align=8)
+                builder.load(vector(context, builder, array_types[3], source, builder.add(place, r), QUAD), align=8)
                 for place in (j, k)
             )
             difference = builder.fsub(builder.fmul(factor, left, flags=("contract",)), right, flags=("contract",))
-            builder.store(difference, vector(context, builder, kinds[0], target, builder.add(i, r), QUAD), align=8)
+            builder.store(
+                difference, vector(context, builder, array_types[0], target, builder.add(i, r), QUAD), align=8
+            )
         return context.get_dummy_value()
 
     return signature, codegen
@@ -99,11 +106,11 @@ def add_gap(typingctx, tensor, a, size, third):
 
     def codegen(context, builder, signature, args):
         tensor, a, size, third = args
-        kind = signature.args[0]
+        array_type = signature.args[0]
         flags = ("contract",)
 
         def row(start):
-            pointer = vector(context, builder, kind, tensor, builder.add(start, r), QUAD)
+            pointer = vector(context, builder, array_type, tensor, builder.add(start, r), QUAD)
             return pointer, builder.load(pointer, align=8)
 
         def plus(total, factor, numbers):
@@ -137,9 +144,9 @@ def prefetch(typingctx, array, i):
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         address = builder.bitcast(builder.gep(data, [args[1]]), cgutils.voidptr_t)
         number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [address, number(0), number(3), number(1)])  # for reading, to stay, data
+        function_type = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        builder.call(function, [address, number(0), number(3), number(1)])  # read, keep in all caches, data
         return context.get_dummy_value()
 
     return signature, codegen

@@ -1,6 +1,6 @@
-"""The kernels of `flow` for a few large matrices: one block at a time, its rows along the vector registers.
+"""The kernels of `flow` for a few large matrices: one block at a time, with the entries of a row in vector registers.
 
-Same method, same arrays with a single block. Sums over a row may be taken in any order.
+The method is the same, and so are the arrays, with a single block. Sums over a row may be taken in any order.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from logcde.kernels.flow import TERMS, effort
 
 @relaxed
 def norm_of(matrix):
-    """The largest sum of magnitudes in a row; infinite or not a number if an entry is."""
+    """The infinity norm; infinite or NaN if an entry is."""
     largest = matrix.dtype.type(0)
     for r in range(len(matrix)):
         total = matrix.dtype.type(0)
@@ -23,15 +23,15 @@ def norm_of(matrix):
 
 
 @relaxed
-def climb(room, matrix, portion, terms):
-    """Fill the rows of `room` with v_K, ..., v_0, where the first is v_K: one part of one interval."""
+def climb(powers, matrix, portion, terms):
+    """Fill the rows of `powers`, of which the first is v_K, with v_(K-1), ..., v_0: one part of one interval."""
     for j in range(terms):
         scale = portion / matrix.dtype.type(terms - j)
         for r in range(len(matrix)):
             total = matrix.dtype.type(0)
             for c in range(len(matrix)):
-                total += matrix[r, c] * room[j, c]
-            room[j + 1, r] = room[0, r] + scale * total
+                total += matrix[r, c] * powers[j, c]
+            powers[j + 1, r] = powers[0, r] + scale * total
 
 
 @relaxed
@@ -57,38 +57,38 @@ def add_outer(matrix, left, right):
 
 @relaxed
 def act(matrices, hidden, reach, exact, out):
-    """Write the state after every interval. Without `exact`, flows are 1 + A."""
+    """Write the state after every interval. Unless `exact`, flows are 1 + A instead of exp(A)."""
     series, intervals, size, _, _ = matrices.shape
-    kind = matrices.dtype
+    dtype = matrices.dtype
     whole = matrices.reshape(series, intervals, size, size)
     first, states = hidden.reshape(series, size), out.reshape(series, intervals, size)
-    room = np.zeros((TERMS + 1, size), kind)
+    powers = np.zeros((TERMS + 1, size), dtype)
     for n in range(series):
         now = first[n]
         for interval in range(intervals):
             matrix = whole[n, interval]
             parts, terms = effort(norm_of(matrix), exact, reach)
-            room[0] = now
+            powers[0] = now
             if not parts:
-                room[0] = np.nan
+                powers[0] = np.nan
             for _ in range(parts):
-                climb(room, matrix, kind.type(1) / kind.type(parts), terms)
-                room[0] = room[terms]
+                climb(powers, matrix, dtype.type(1) / dtype.type(parts), terms)
+                powers[0] = powers[terms]
             now = states[n, interval]
-            now[:] = room[0]
+            now[:] = powers[0]
 
 
 @relaxed
 def act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hidden):
-    """Write the derivatives by all matrices and first states, from those by the states after every interval."""
+    """Write the cotangents of all matrices and initial states, given those of the states after every interval."""
     series, intervals, size, _, _ = matrices.shape
-    kind = matrices.dtype
+    dtype = matrices.dtype
     squares, rows = (series, intervals, size, size), (series, intervals, size)
     whole, d_whole = matrices.reshape(squares), d_matrices.reshape(squares)
     after, given = states.reshape(rows), cotangent.reshape(rows)
     first, d_first = hidden.reshape(series, size), d_hidden.reshape(series, size)
-    room, scaled, below = np.zeros((TERMS + 1, size), kind), np.zeros((TERMS, size), kind), np.zeros(size, kind)
-    begins = np.zeros((1, size), kind)
+    powers, scaled, below = np.zeros((TERMS + 1, size), dtype), np.zeros((TERMS, size), dtype), np.zeros(size, dtype)
+    begins = np.zeros((1, size), dtype)
     for n in range(series):
         now = d_first[n]
         now[:] = 0
@@ -99,20 +99,20 @@ def act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hi
             slope[:] = 0
             if not parts:
                 slope[:], now[:] = np.nan, np.nan
-            portion = kind.type(1) / kind.type(max(parts, 1))
+            portion = dtype.type(1) / dtype.type(max(parts, 1))
             if parts > len(begins):
-                begins = np.zeros((parts, size), kind)
+                begins = np.zeros((parts, size), dtype)
             begins[0] = after[n, interval - 1] if interval else first[n]
             for part in range(parts - 1):
-                room[0] = begins[part]
-                climb(room, matrix, portion, terms)
-                begins[part + 1] = room[terms]
+                powers[0] = begins[part]
+                climb(powers, matrix, portion, terms)
+                begins[part + 1] = powers[terms]
             for part in range(parts - 1, -1, -1):
-                room[0] = begins[part]
-                climb(room, matrix, portion, terms)
+                powers[0] = begins[part]
+                climb(powers, matrix, portion, terms)
                 below[:] = now
                 for j in range(terms - 1, -1, -1):
-                    scaled[j] = below * (portion / kind.type(terms - j))
+                    scaled[j] = below * (portion / dtype.type(terms - j))
                     descend(below, matrix, scaled[j])
                     now += below
-                add_outer(slope, scaled[:terms], room)
+                add_outer(slope, scaled[:terms], powers)

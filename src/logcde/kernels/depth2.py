@@ -1,10 +1,12 @@
 """Depth two: increments and areas only.
 
-With P the position before a factor of degree one with amounts v, the area between letters i < j grows by
-(P_i v_j - P_j v_i) / 2. Since P_i P_j is known at the end, it is enough to collect V_ij = sum v_i (P_j + v_j / 2):
-the area is then P_i P_j / 2 - V_ij. Only the rows of letters that moved are touched, and time, which moves between
-all events, needs no row at all: V_i,time = sum v_i t.
+Let P be the position before a factor of degree one with amounts v. The factor adds (P_i v_j - P_j v_i) / 2 to the area
+between letters i < j. Since P_i P_j is known at the end, it suffices to accumulate V_ij = sum v_i (P_j + v_j / 2): the
+area is then P_i P_j / 2 - V_ij. A factor touches only the rows of the letters that it moves, and time, which moves
+between all events, needs no row at all: V_i,time = sum v_i t.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,31 +15,47 @@ from logcde.kernels._lane_simd import LANES, STEPS, add_changes, add_lanes, add_
 from logcde.kernels._simd import QUAD, add_row
 from logcde.kernels.lanes import (
     BLOCK,
-    announce,
+    block_places,
     count_steps,
-    load_moments,
+    load_elapsed,
     load_steps,
     longest_of,
+    prefetch_group,
     store_lanes,
-    workspace,
 )
+from logcde.kernels.records import LaneGroup
 
 
-@kernel
-def state(width):
-    """The state of an empty interval: position, rows and clock of `width` letters, time not counted."""
-    row = (width + QUAD - 1) // QUAD * QUAD
-    return scratch(row + QUAD), scratch(width * row + QUAD), scratch(width)
+class AreaState(NamedTuple):
+    """The state of an interval over all letters but time.
 
-
-@kernel
-def advance(begin, end, start, times, entry_offsets, letters, amounts, channels, counts, position, rows, clock):
-    """Compose the factors of events `begin` to `end` into the state of an interval that begins at `start`.
-
-    Event e has entries `entry_offsets[e]` to `entry_offsets[e + 1]`. Those of a letter below `channels` also move its
-    count, `channels` letters further on, by one; a count's row begins there, since its partners come after all values.
-    Rows are padded to whole quads, position and rows by one quad more: see `state`.
+    Attributes:
+        position: P, padded to whole quads, and one quad more.
+        rows: V_ij, a row for each letter i, padded to whole quads, and one quad more.
+        clock: V_i,time.
     """
+
+    position: np.ndarray
+    rows: np.ndarray
+    clock: np.ndarray
+
+
+@kernel
+def area_state(letters):
+    """The state of an empty interval over this many letters, time not counted."""
+    row = (letters + QUAD - 1) // QUAD * QUAD
+    return AreaState(scratch(row + QUAD), scratch(letters * row + QUAD), scratch(letters))
+
+
+@kernel
+def advance(begin, end, start, factors, channels, counts, state):
+    """Compose factors `begin` to `end` into the state of an interval that starts at `start`.
+
+    If `counts`, an entry of a letter below `channels` also moves its count, `channels` letters further on, by one; the
+    row of a count begins there, since the letters that it is paired with come after all values.
+    """
+    times, entry_offsets, letters, amounts = factors.times, factors.entry_offsets, factors.letters, factors.amounts
+    position, rows, clock = state
     d = index(channels)
     quad = index(QUAD)
     width = index(clock.size + QUAD - 1) // quad * quad
@@ -60,7 +78,7 @@ def advance(begin, end, start, times, entry_offsets, letters, amounts, channels,
                 position[c] += 1.0
             position[k] += v
             continue
-        # Letters that move together meet each other half-way.
+        # Letters that move together see each other's midpoint.
         for o in range(a, z):
             k = index(letters[o])
             position[k] += 0.5 * amounts[o]
@@ -85,13 +103,14 @@ def advance(begin, end, start, times, entry_offsets, letters, amounts, channels,
 
 
 @kernel
-def emit(t, timed, letters, position, rows, clock, areas, out):
+def emit(t, timed, state, areas, out):
     """Write the log-signature of a state at time `t` of its interval: increments, then areas.
 
-    `letters` counts all letters but time; `areas` are those given with the events, in the order of the basis.
+    `areas` are those given with the events, in the order of the basis; empty if there are none.
     """
+    position, rows, clock = state
     one = index(1)
-    n = index(letters)
+    n = index(clock.size)
     quad = index(QUAD)
     width = (n + quad - one) // quad * quad
     for i in range(n):
@@ -118,35 +137,30 @@ def emit(t, timed, letters, position, rows, clock, areas, out):
 
 
 @kernel
-def compose(
-    first, last, begin, end, start, stop, times, entry_offsets, letters, amounts,
-    channels, counts, timed, width, terms, term_area, out,
-):  # fmt: skip
-    """Write the log-signatures of intervals `first` to `last` from sparse factors.
-
-    `width` counts all letters but time; event e gives `terms[e, c]` to the area `term_area[c]`.
-    """
-    position, rows, clock = state(width)
+def compose(first, last, intervals, factors, alphabet, term_area, out):
+    """Write the log-signatures of intervals `first` to `last`. Column c of the terms goes to area `term_area[c]`."""
+    begin, end, start, stop, terms = intervals.begin, intervals.end, intervals.start, intervals.stop, factors.terms
+    channels, counts, timed = alphabet.channels, alphabet.counted, alphabet.timed
+    state = area_state(alphabet.width - timed)
+    position, rows, clock = state
     given = term_area.size
-    areas = np.zeros(out.shape[1] - width - timed if given else 0)
+    areas = np.zeros(out.shape[1] - alphabet.width if given else 0)
     for q in range(first, last):
         position[:] = 0.0
         rows[:] = 0.0
         clock[:] = 0.0
         areas[:] = 0.0
-        advance(
-            begin[q], end[q], start[q], times, entry_offsets, letters, amounts, channels, counts, position, rows, clock
-        )  # fmt: skip
+        advance(begin[q], end[q], start[q], factors, channels, counts, state)
         if given:
             for e in range(begin[q], end[q]):
                 for c in range(given):
                     areas[term_area[c]] += terms[e, c]
-        emit(stop[q] - start[q], timed, width, position, rows, clock, areas, out[q])
+        emit(stop[q] - start[q], timed, state, areas, out[q])
 
 
 @kernel
 def product(left, right, letters, out):
-    """Write the log-signature of two intervals in a row: the Baker-Campbell-Hausdorff formula at depth two."""
+    """Write the log-signature of two consecutive intervals: the Baker-Campbell-Hausdorff formula at depth two."""
     n = index(letters)
     for i in range(index(out.size)):
         out[i] = left[i] + right[i]
@@ -160,40 +174,43 @@ def product(left, right, letters, out):
 
 
 @kernel
-def compose_dense(first, last, order, begin, end, origin, start, stop, times, values, channels, counts, timed, out):
+def compose_dense(first, last, order, intervals, events, alphabet, out):
     """Write the log-signatures of intervals `order[first]` to `order[last]`, where events observe all channels.
 
     See `logcde.kernels.lanes`. Each lane's state is laid out as its log-signature: position, time, and for each letter
     i the areas with the letters after it, here as sum v_j (P_i + v_i / 2), and with time as sum v_i t.
     """
+    start, stop, times, values = intervals.start, intervals.stop, events.times, events.value
+    channels, counts, timed = alphabet.channels, alphabet.counted, alphabet.timed
     d = index(channels)
     width = d + d if counts else d
     one = index(1)
     lanes = index(LANES)
     scale = scratch(LANES)
-    place, count = workspace()
+    places = block_places()
     steps = scratch(np.int64(BLOCK * channels * LANES))
     moves = scratch(np.int64(STEPS * width * lanes) if counts else 0)
-    moments = scratch(BLOCK * LANES)
+    elapsed = scratch(BLOCK * LANES)
     middle = scratch(STEPS * LANES)
     state = scratch(out.shape[1] * LANES)
     areas = (width + one if timed else width) * lanes
-    for group in range(first, last, LANES):
-        live = min(LANES, last - group)
-        longest = longest_of(order, group, live, begin, end)
+    for at in range(first, last, LANES):
+        live = min(LANES, last - at)
+        group = LaneGroup(order, at, live)
+        longest = longest_of(group, intervals)
         state[:] = 0.0
         for k in range(0, longest, BLOCK):
             n = min(BLOCK, longest - k)
-            load_steps(live, order, group, k, n, begin, end, origin, values, channels, place, count, steps)
+            load_steps(group, k, n, intervals, events, channels, places, steps)
             if k + BLOCK >= longest:
-                announce(group + LANES, last, order, begin, end, channels, values)
+                prefetch_group(order, at + LANES, last, intervals, values, channels)
             if timed:
-                load_moments(live, order, group, k, n, begin, end, start, stop, times, moments)
+                load_elapsed(group, k, n, intervals, times, elapsed)
             for s in range(0, n, STEPS):
                 source = steps
                 move = index(s) * d * lanes
                 if counts:
-                    count_steps(live, order, group, k + s, begin, end, d, steps, move, moves)
+                    count_steps(group, k + s, intervals, d, steps, move, moves)
                     source = moves
                     move = index(0)
                 p = areas
@@ -206,10 +223,10 @@ def compose_dense(first, last, order, begin, end, origin, start, stop, times, va
                     )  # fmt: skip
                     p += others * lanes
                     if timed:
-                        at = index(s) * lanes
-                        add_steps(state, p, moments, at, lanes, source, here, width * lanes, lanes, one)
+                        now = index(s) * lanes
+                        add_steps(state, p, elapsed, now, lanes, source, here, width * lanes, lanes, one)
                         p += lanes
-        # With P_i P_j / 2 they become the areas; with time the sum is on the other side.
+        # With P_i P_j / 2 the sums become the areas; the sum with time has the opposite sign.
         p = areas
         for i in range(width):
             for lane in range(lanes):
@@ -219,9 +236,9 @@ def compose_dense(first, last, order, begin, end, origin, start, stop, times, va
             p += others * lanes
             if timed:
                 for lane in range(index(live)):
-                    q = order[group + lane]
+                    q = order[index(at) + lane]
                     t = stop[q] - start[q]
                     state[width * lanes + lane] = t
                     state[p + lane] = -scale[lane] * t - state[p + lane]
                 p += lanes
-        store_lanes(live, order, group, state, out)
+        store_lanes(group, state, out)

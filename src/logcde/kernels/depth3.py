@@ -1,32 +1,33 @@
-"""Depth three for streams that observe all their channels at once: sums for the words that Lyndon words need, in lanes.
+"""Depth three for streams that observe all their channels together: only the words that Lyndon words need, in lanes.
 
-Letters are numbered from the last one and words read backwards, as in `logcde.kernels.depth_n`; time, if there is any,
+Letters are numbered from the last one and words are read backwards, as in `logcde.kernels.depth_n`; time, if present,
 is letter 0. Of level three only the words (i, j, k) with i < k and j <= k are kept, which are the Lyndon words of the
-basis reversed. They need the words (i, j) of level two up to the `shell` k, where they lie in this order: k - 1 before
-0 to k, then 0 to k - 2 before k. So what the letter k adds to level three is its change times a prefix of k (k + 1)
-words.
+basis, reversed. They need the words (i, j) of level two up to the "shell" k. Level two is stored shell by shell, each
+in this order: k - 1 followed by 0 to k, then 0 to k - 2 followed by k. So the letter k adds to level three its change
+times a prefix of k (k + 1) words.
 
-Of a step v, with P the position and Q level two before it, level two grows by (P + v / 2) v, and level three by
-(Q + (P + v / 3) v / 2) v. Several steps are taken at once, see `logcde.kernels._lane_simd.add_steps`.
+With P the position and Q level two before a step v, the step adds (P + v / 2) v to level two and
+(Q + (P + v / 3) v / 2) v to level three. Several steps are taken at once, see `logcde.kernels._lane_simd.add_steps`.
 """
 
 from logcde.kernels._jit import index, kernel, scratch
 from logcde.kernels._lane_simd import LANES, STEPS, add_changes, add_lanes, add_pair, add_products, add_steps
 from logcde.kernels.lanes import (
     BLOCK,
-    announce,
+    block_places,
     count_steps,
-    load_moments,
+    load_elapsed,
     load_steps,
     longest_of,
+    prefetch_group,
     store_lanes,
-    workspace,
 )
+from logcde.kernels.records import LaneGroup
 
 
 @kernel
 def shell_place(i, j):
-    """Where the word (i, j) of level two lies."""
+    """The place of the word (i, j) of level two."""
     one = index(1)
     k = max(i + one, j)
     return (k - one) * k + (j if i + one == k else k + one + i)
@@ -36,14 +37,14 @@ def shell_place(i, j):
 def add_words(width, timed, source, move, step, middle, before, gaps, during, state):
     """Compose STEPS events into `state`: levels two and three.
 
-    `middle` and `before` hold each letter's position during and before each event, `gaps` the time since the last one;
-    `during` is room for level two.
+    `middle` and `before` hold each letter's position during and before each event, `gaps` the time since the previous
+    one; `during` is scratch space for level two.
     """
     d = index(width)
     one = index(1)
     lanes = index(LANES)
     steps = index(STEPS)
-    letter = move + (d - one) * lanes  # of letter 0, if it were no time: letters are numbered from the last
+    letter = move + (d - one) * lanes  # of letter 0, unless that is time: letters are numbered from the last
     level = d * lanes
     entry = index(0)
     for k in range(one, d):
@@ -53,7 +54,7 @@ def add_words(width, timed, source, move, step, middle, before, gaps, during, st
             if timed and j == index(0):
                 add_products(during, place, state, total, before, line, gaps, index(0))
             elif timed and i == index(0):
-                # Time does not move during an event: its gap is not read but as zeros.
+                # Time does not move during an event: its change is a row of zeros.
                 add_pair(
                     during, place, state, total, middle, line, before, d * steps * lanes, lanes,
                     source, letter - j * lanes, step,
@@ -99,14 +100,14 @@ def take_logarithm(width, scale, state):
 
 
 @kernel
-def compose_dense(
-    first, last, order, begin, end, origin, start, stop, times, values, channels, counts, timed,
-    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out,
-):  # fmt: skip
+def compose_dense(first, last, order, intervals, events, alphabet, log_map, out):
     """Write the log-signatures of intervals `order[first]` to `order[last]`, where events observe all channels.
 
-    See `logcde.kernels.lanes`; the maps to coordinates are as in `logcde.kernels.depth_n.logarithm`.
+    See `logcde.kernels.lanes`.
     """
+    times, values = events.times, events.value
+    channels, counts, timed = alphabet.channels, alphabet.counted, alphabet.timed
+    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient = log_map
     moving = 2 * channels if counts else channels
     width = moving + 1 if timed else moving
     d = index(width)
@@ -114,10 +115,10 @@ def compose_dense(
     lanes = index(LANES)
     line = STEPS * LANES
     words = width * (width - 1)
-    place, count = workspace()
+    places = block_places()
     steps = scratch(BLOCK * channels * LANES)
     moves = scratch(moving * line if counts else 0)
-    moments = scratch(BLOCK * LANES)
+    elapsed = scratch(BLOCK * LANES)
     middle = scratch(width * line)
     before = scratch((width + 1) * line if timed else 0)
     gaps = scratch(line)
@@ -125,25 +126,25 @@ def compose_dense(
     state = scratch((width + words + words * (width + 1) // 3) * LANES)
     scale = scratch(LANES)
     coordinates = scratch(out.shape[1] * LANES)
-    for group in range(first, last, LANES):
-        live = min(LANES, last - group)
-        longest = longest_of(order, group, live, begin, end)
+    for at in range(first, last, LANES):
+        group = LaneGroup(order, at, min(LANES, last - at))
+        longest = longest_of(group, intervals)
         if timed:
             longest += 1  # the gap after the last event
         state[:] = 0.0
         for k in range(0, longest, BLOCK):
             n = min(BLOCK, longest - k)
-            load_steps(live, order, group, k, n, begin, end, origin, values, channels, place, count, steps)
+            load_steps(group, k, n, intervals, events, channels, places, steps)
             if k + BLOCK >= longest:
-                announce(group + LANES, last, order, begin, end, channels, values)
+                prefetch_group(order, at + LANES, last, intervals, values, channels)
             if timed:
-                load_moments(live, order, group, k, n, begin, end, start, stop, times, moments)
+                load_elapsed(group, k, n, intervals, times, elapsed)
             for s in range(0, n, STEPS):
                 source = steps
                 move = index(s * channels) * lanes
                 step = index(moving) * lanes
                 if counts:
-                    count_steps(live, order, group, k + s, begin, end, channels, steps, move, moves)
+                    count_steps(group, k + s, intervals, channels, steps, move, moves)
                     source = moves
                     move = index(0)
                 for i in range(index(width - moving), d):
@@ -156,7 +157,7 @@ def compose_dense(
                 if timed:
                     for u in range(index(STEPS)):
                         for lane in range(lanes):
-                            now = moments[(index(s) + u) * lanes + lane]
+                            now = elapsed[(index(s) + u) * lanes + lane]
                             gap = now - state[lane]
                             middle[u * lanes + lane] = now
                             before[u * lanes + lane] = now - 0.5 * gap
@@ -171,4 +172,4 @@ def compose_dense(
             c = rest_coordinate[e] * lanes
             for lane in range(lanes):
                 coordinates[c + lane] += rest_coefficient[e] * state[rest_position[e] * lanes + lane]
-        store_lanes(live, order, group, coordinates, out)
+        store_lanes(group, coordinates, out)

@@ -1,28 +1,47 @@
 """Depth one, three and more: the coordinates of a group element that its log-signature needs, and no others.
 
-Letters are numbered from the last one, so that time, which moves most, is letter 0, and words are read backwards: the
-last letter varies slowest. A factor of few letters then fills few contiguous rows. Of level N only words are kept whose
-last letter is not below the one before it: the coefficients of a Lie element at a word and at the reversed word differ
-by the sign (-1)^(N+1), and a Lyndon word of the basis, reversed and numbered from the last letter, ends with its
-highest letter. For the last letter k these words are a prefix of (k + 1) d^(N-2), so composing a factor costs that
-much for each of its letters: least for time.
+Letters are numbered from the last one, so that time, which moves most often, is letter 0, and words are read backwards:
+the last letter varies slowest. A factor of few letters then fills few contiguous rows. Of level N only those words are
+kept whose last letter is not below the one before it: the coefficients of a Lie element at a word and at the reversed
+word differ by the sign (-1)^(N+1), and a Lyndon word of the basis, reversed and numbered from the last letter, ends
+with its highest letter. For the last letter k these words are a prefix of (k + 1) d^(N-2), so composing a factor costs
+that much for each of its letters, and least for time.
 
-The first letter, which varies fastest, is padded to whole quads; padding stays zero. `power[n]` is the length of a
-whole level n, `offset[n]` where it begins.
+The first letter, which varies fastest, is padded to whole quads; padding stays zero. `Layout` says where levels begin.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
 from logcde.kernels._lane_simd import LANES, add_lanes
 from logcde.kernels._simd import QUAD, add_gap, add_row
-from logcde.kernels.lanes import BLOCK, announce, load_moments, load_steps, longest_of
-from logcde.kernels.lanes import workspace as lane_workspace
+from logcde.kernels.lanes import BLOCK, block_places, load_elapsed, load_steps, longest_of, prefetch_group
+from logcde.kernels.records import LaneGroup, Layout
+
+
+class Workspace(NamedTuple):
+    """Scratch space of `advance`.
+
+    Attributes:
+        partial: A tensor; zero in its first row between factors.
+        letter: Letters of one factor, some of which may occur twice.
+        amount: How far each of them moves.
+        lie: The Lie element of a factor with higher-order terms; empty if there are no terms.
+        spare: A tensor for such factors; empty if there are no terms.
+    """
+
+    partial: np.ndarray
+    letter: np.ndarray
+    amount: np.ndarray
+    lie: np.ndarray
+    spare: np.ndarray
 
 
 @kernel
-def layout(width, depth, pad):
-    """Powers and offsets, the first letter padded to a multiple of `pad`; the last offset is the length of all."""
+def layout_of(width, depth, pad):
+    """The layout of a tensor whose first letter is padded to a multiple of `pad`."""
     power = np.ones(depth + 1, np.uint64)
     offset = np.zeros(depth + 2, np.uint64)
     power[1] = index((width + pad - 1) // pad * pad)
@@ -32,12 +51,20 @@ def layout(width, depth, pad):
         offset[n + 1] = offset[n] + power[n]
     if depth > 1:
         offset[depth + 1] = offset[depth] + power[depth - 2] * index(width * (width + 1) // 2)
-    return power, offset
+    return Layout(width, depth, power, offset)
 
 
 @kernel
-def add_products(left, right, width, power, offset, depth, highest, scale, out):
-    """Add to `out`, on levels 2 to `highest`, `scale` times what lower levels of left and right give in a product."""
+def workspace_of(width, size, given):
+    """Scratch space for tensors of this size; `given` says whether factors have higher-order terms."""
+    some = size if given else 0
+    return Workspace(scratch(size), np.zeros(2 * width, np.uint64), np.zeros(2 * width), scratch(some), scratch(some))
+
+
+@kernel
+def add_products(left, right, layout, highest, scale, out):
+    """Add `scale` times the products of lower levels of `left` and `right` to levels 2 to `highest` of `out`."""
+    width, depth, power, offset = layout
     one = index(1)
     d = index(width)
     for n in range(2, min(highest, depth - 1) + 1):
@@ -72,38 +99,33 @@ def add_products(left, right, width, power, offset, depth, highest, scale, out):
 @kernel
 def product(left, right, width, depth, out):
     """Write the product of two group elements to `out`, which is neither of them."""
-    power, offset = layout(width, depth, QUAD)
     out[:] = left
     out += right
-    add_products(left, right, width, power, offset, depth, depth, 1.0, out)
+    add_products(left, right, layout_of(width, depth, QUAD), depth, 1.0, out)
 
 
 @kernel
-def multiply_exp_lie(lie, width, power, offset, depth, tensor, old, new):
+def multiply_exp_lie(lie, layout, tensor, old, new):
     """Multiply `tensor` by the exponential of the Lie element `lie`, in place, in Horner's form."""
+    depth = layout.depth
     old[:] = tensor
     for k in range(depth, 0, -1):
         for i in range(tensor.size):
             new[i] = tensor[i] + lie[i] / k
-        add_products(old, lie, width, power, offset, depth, depth, 1.0 / k, new)
+        add_products(old, lie, layout, depth, 1.0 / k, new)
         old[:] = new
     tensor[:] = old
 
 
 @kernel
-def logarithm(
-    tensor, width, power, offset, depth, lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient,
-    old, new, out,
-):  # fmt: skip
-    """Write the Lyndon coordinates of the logarithm of `tensor`.
-
-    Coordinate c is `lead_sign[c]` times the entry `lead_position[c]` of the logarithm, plus, for every e with
-    `rest_coordinate[e]` = c, which are neighbours, `rest_coefficient[e]` times the entry `rest_position[e]`.
-    """
+def logarithm(tensor, layout, log_map, old, new, out):
+    """Write the Lyndon coordinates of the logarithm of `tensor`; `old` and `new` are scratch space of its size."""
+    width, depth, power, offset = layout
+    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient = log_map
     d = index(width)
     one = index(1)
     old[:] = tensor
-    if depth == 3:  # written out: X - X^2 / 2 + X^3 / 3 row by row
+    if depth == 3:  # written out: X - X^2 / 2 + X^3 / 3, row by row
         line = power[1]
         row = offset[3]
         for k in range(d):
@@ -121,12 +143,12 @@ def logarithm(
             highest = depth - j
             for i in range(offset[highest + 1]):
                 new[i] = constant * tensor[i]
-            add_products(old, tensor, width, power, offset, depth, highest, 1.0, new)
+            add_products(old, tensor, layout, highest, 1.0, new)
             old[:] = new
     for c in range(index(out.size)):
         out[c] = lead_sign[c] * old[lead_position[c]]
     e = index(0)
-    while e < index(rest_position.size):  # once more, since `out` may be of single precision
+    while e < index(rest_position.size):  # from the start, since `out` may have single precision
         c = rest_coordinate[e]
         x = lead_sign[c] * old[lead_position[c]]
         while e < index(rest_position.size) and rest_coordinate[e] == c:
@@ -136,26 +158,16 @@ def logarithm(
 
 
 @kernel
-def workspace(width, size, given):
-    """What `advance` needs beside a tensor of this size: another, letters, amounts, and two more for given terms.
+def advance(begin, end, now, until, factors, alphabet, layout, term_map, tensor, workspace):
+    """Compose factors `begin` to `end`, each after its gap, then the gap to `until`, into `tensor`.
 
-    There is room for an event that has some letters twice.
+    Gaps are composed if `alphabet.timed`, from time `now` on. Entries of one letter add up.
     """
-    some = size if given else 0
-    return scratch(size), np.zeros(2 * width, np.uint64), np.zeros(2 * width), scratch(some), scratch(some)
-
-
-@kernel
-def advance(
-    begin, end, now, until, times, entry_offsets, letters, amounts, channels, counts, timed, width, depth,
-    power, offset, terms, term_offsets, term_position, term_coefficient, tensor, partial, letter, amount, lie, work,
-):  # fmt: skip
-    """Compose gap and event factors of events `begin` to `end`, then the gap to `until`, into `tensor`.
-
-    If `timed`, time is the last letter. Entries of one letter add up. Term c of an event adds `term_coefficient` at
-    `term_position` of its Lie element, over `term_offsets[c]` to `term_offsets[c + 1]`. The last five are a
-    `workspace`.
-    """
+    times, entry_offsets, letters, amounts, terms = factors
+    channels, counts, timed = alphabet.channels, alphabet.counted, alphabet.timed
+    width, depth, power, offset = layout
+    term_offsets, term_position, term_coefficient = term_map
+    partial, letter, amount, lie, spare = workspace
     d = index(width)
     one = index(1)
     line = power[1]
@@ -195,13 +207,13 @@ def advance(
                     for c in range(given):
                         for i in range(term_offsets[c], term_offsets[c + 1]):
                             lie[term_position[i]] += terms[e, c] * term_coefficient[i]
-                    multiply_exp_lie(lie, width, power, offset, depth, tensor, partial, work)
+                    multiply_exp_lie(lie, layout, tensor, partial, spare)
                     for i in range(line):
                         partial[i] = 0.0
                     continue
             if depth == 3:
-                # Without copies: T1 + v/3 and T2 + (T1 + v/3) v/2 are what level 3 needs of the lower levels, and a
-                # second half-step with T1 + 2v/3 takes level 2 to its end, T2 + (T1 + v/2) v.
+                # Without copies: level 3 needs T1 + v/3 and T2 + (T1 + v/3) v/2 of the lower levels, and a second
+                # half-step with T1 + 2v/3 completes level 2, T2 + (T1 + v/2) v.
                 for x in range(count):
                     partial[letter[x]] += amount[x]
                 for turn in range(3):
@@ -240,67 +252,51 @@ def advance(
 
 
 @kernel
-def compose(
-    first, last, begin, end, start, stop, times, entry_offsets, letters, amounts, channels, counts, timed, width, depth,
-    terms, term_offsets, term_position, term_coefficient, elements,
-):  # fmt: skip
-    """Write the group elements of intervals `first` to `last` from sparse factors."""
-    power, offset = layout(width, depth, QUAD)
-    partial, letter, amount, lie, work = workspace(width, elements.shape[1], term_offsets.size > 1)
+def compose(first, last, intervals, factors, alphabet, term_map, elements):
+    """Write the group elements of intervals `first` to `last`."""
+    begin, end, start, stop = intervals.begin, intervals.end, intervals.start, intervals.stop
+    layout = layout_of(alphabet.width, alphabet.depth, QUAD)
+    workspace = workspace_of(alphabet.width, elements.shape[1], term_map.offsets.size > 1)
     for q in range(first, last):
         elements[q] = 0.0
         advance(
-            begin[q], end[q], start[q], stop[q], times, entry_offsets, letters, amounts, channels, counts, timed,
-            width, depth, power, offset, terms, term_offsets, term_position, term_coefficient, elements[q],
-            partial, letter, amount, lie, work,
+            begin[q], end[q], start[q], stop[q], factors, alphabet, layout, term_map, elements[q], workspace
         )  # fmt: skip
 
 
 @kernel
-def compose_logarithms(
-    first, last, begin, end, start, stop, times, entry_offsets, letters, amounts, channels, counts, timed, width, depth,
-    terms, term_offsets, term_position, term_coefficient,
-    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out,
-):  # fmt: skip
+def compose_logarithms(first, last, intervals, factors, alphabet, term_map, log_map, out):
     """`compose` and `logarithms` in one: group elements are larger than log-signatures, so they stay in the cache."""
-    power, offset = layout(width, depth, QUAD)
-    size = np.int64(offset[depth + 1])
+    begin, end, start, stop = intervals.begin, intervals.end, intervals.start, intervals.stop
+    layout = layout_of(alphabet.width, alphabet.depth, QUAD)
+    size = np.int64(layout.offset[alphabet.depth + 1])
     tensor, old, new = scratch(size), scratch(size), scratch(size)
-    partial, letter, amount, lie, work = workspace(width, size, term_offsets.size > 1)
+    workspace = workspace_of(alphabet.width, size, term_map.offsets.size > 1)
     for q in range(first, last):
         tensor[:] = 0.0
         advance(
-            begin[q], end[q], start[q], stop[q], times, entry_offsets, letters, amounts, channels, counts, timed,
-            width, depth, power, offset, terms, term_offsets, term_position, term_coefficient, tensor,
-            partial, letter, amount, lie, work,
+            begin[q], end[q], start[q], stop[q], factors, alphabet, layout, term_map, tensor, workspace
         )  # fmt: skip
-        logarithm(
-            tensor, width, power, offset, depth, lead_position, lead_sign, rest_coordinate, rest_position,
-            rest_coefficient, old, new, out[q],
-        )  # fmt: skip
+        logarithm(tensor, layout, log_map, old, new, out[q])
 
 
 @kernel
-def logarithms(
-    first, last, elements, width, depth, lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out
-):  # fmt: skip
+def logarithms(first, last, elements, width, depth, log_map, out):
     """Write the log-signatures of group elements `first` to `last`."""
-    power, offset = layout(width, depth, QUAD)
+    layout = layout_of(width, depth, QUAD)
     old = scratch(elements.shape[1])
     new = scratch(elements.shape[1])
     for q in range(first, last):
-        logarithm(
-            elements[q], width, power, offset, depth, lead_position, lead_sign, rest_coordinate, rest_position,
-            rest_coefficient, old, new, out[q],
-        )  # fmt: skip
+        logarithm(elements[q], layout, log_map, old, new, out[q])
 
 
 @kernel
-def dense_step(moves, low, high, power, offset, depth, tensor, partial):
+def dense_step(moves, low, high, layout, tensor, partial):
     """Multiply every lane of `tensor` by the exponential of letters `low` to `high`, as `advance` does.
 
-    `moves` holds the lanes of all letters, then one set of lanes as workspace.
+    `moves` holds the lanes of all letters, then one set of lanes as scratch space.
     """
+    depth, power, offset = layout.depth, layout.power, layout.offset
     one = index(1)
     lanes = index(LANES)
     begin = index(low)
@@ -330,67 +326,65 @@ def dense_step(moves, low, high, power, offset, depth, tensor, partial):
 
 
 @kernel
-def compose_dense(
-    first, last, order, begin, end, origin, start, stop, times, values, channels, counts, timed, depth,
-    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out,
-):  # fmt: skip
+def compose_dense(first, last, order, intervals, events, alphabet, log_map, out):
     """Write the log-signatures of intervals `order[first]` to `order[last]`, where events observe all channels.
 
-    See `logcde.kernels.lanes`. Depth three has a way of its own, `logcde.kernels.depth3`.
+    See `logcde.kernels.lanes`. At depth three, `logcde.kernels.depth3` is faster.
     """
+    begin, end, times, values = intervals.begin, intervals.end, events.times, events.value
+    channels, counts, timed, depth = alphabet.channels, alphabet.counted, alphabet.timed, alphabet.depth
     moving = 2 * channels if counts else channels
     width = moving + (1 if timed else 0)
     one = index(1)
     lanes = index(LANES)
-    power, offset = layout(width, depth, 1)
-    size = np.int64(offset[depth + 1])
+    layout = layout_of(width, depth, 1)
+    size = np.int64(layout.offset[depth + 1])
     tensor = scratch(size * LANES)
     partial = scratch(size * LANES)
     moves = scratch((width + 1) * LANES)
-    place, count = lane_workspace()
+    places = block_places()
     steps = scratch(BLOCK * channels * LANES)
-    moments = scratch(BLOCK * LANES)
+    elapsed = scratch(BLOCK * LANES)
     before = scratch(LANES)
-    padded_power, padded_offset = layout(width, depth, QUAD)
-    padded_size = np.int64(padded_offset[depth + 1])
+    padded = layout_of(width, depth, QUAD)
+    padded_line = padded.power[1]
+    padded_size = np.int64(padded.offset[depth + 1])
     single = scratch(padded_size)
     old = scratch(padded_size)
     new = scratch(padded_size)
-    for group in range(first, last, LANES):
-        live = min(LANES, last - group)
-        longest = longest_of(order, group, live, begin, end)
+    for at in range(first, last, LANES):
+        live = min(LANES, last - at)
+        group = LaneGroup(order, at, live)
+        longest = longest_of(group, intervals)
         if timed:
             longest += 1  # the gap after the last event
         tensor[:] = 0.0
         before[:] = 0.0
         for k in range(0, longest, BLOCK):
             n = min(BLOCK, longest - k)
-            load_steps(live, order, group, k, n, begin, end, origin, values, channels, place, count, steps)
+            load_steps(group, k, n, intervals, events, channels, places, steps)
             if k + BLOCK >= longest:
-                announce(group + LANES, last, order, begin, end, channels, values)
+                prefetch_group(order, at + LANES, last, intervals, values, channels)
             if timed:
-                load_moments(live, order, group, k, n, begin, end, start, stop, times, moments)
+                load_elapsed(group, k, n, intervals, times, elapsed)
             for s in range(index(n)):
                 if timed:
                     for lane in range(lanes):
-                        moves[lane] = moments[s * lanes + lane] - before[lane]
-                        before[lane] = moments[s * lanes + lane]
-                    dense_step(moves, 0, 1, power, offset, depth, tensor, partial)
+                        moves[lane] = elapsed[s * lanes + lane] - before[lane]
+                        before[lane] = elapsed[s * lanes + lane]
+                    dense_step(moves, 0, 1, layout, tensor, partial)
                 for i in range(index(channels)):
                     for lane in range(lanes):
                         moves[(index(width) - one - i) * lanes + lane] = steps[(s * index(channels) + i) * lanes + lane]
                 if counts:
                     for lane in range(live):
-                        q = order[group + lane]
+                        q = order[at + lane]
                         counted = 1.0 if begin[q] + k + np.int64(s) < end[q] else 0.0
                         for i in range(index(channels), index(moving)):
                             moves[(index(width) - one - i) * lanes + index(lane)] = counted
-                dense_step(moves, width - moving, width, power, offset, depth, tensor, partial)
+                dense_step(moves, width - moving, width, layout, tensor, partial)
         for lane in range(index(live)):
             for line in range(index(size // width)):
                 for u in range(index(width)):
-                    single[line * padded_power[1] + u] = tensor[(line * index(width) + u) * lanes + lane]
-            logarithm(
-                single, width, padded_power, padded_offset, depth, lead_position, lead_sign, rest_coordinate,
-                rest_position, rest_coefficient, old, new, out[order[index(group) + lane]],
-            )  # fmt: skip
+                    single[line * padded_line + u] = tensor[(line * index(width) + u) * lanes + lane]
+            logarithm(single, padded, log_map, old, new, out[order[index(at) + lane]])

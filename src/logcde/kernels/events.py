@@ -1,17 +1,18 @@
-"""From observations to increments, from events to query points, and from these to the events of each interval."""
+"""Loops over observations and events: increments, soft bins, the events of each query interval, random subsets."""
 
 import numpy as np
 
 from logcde.kernels._jit import index, kernel
 from logcde.kernels._simd import prefetch
 
-SHARED = 1024
-"""How many observations are a block of `share`."""
+OBS_BLOCK = 1024
+"""Observations in a block of `split_between_knots`."""
 
 
 @kernel
-def increments(first, last, offsets, obs_offsets, channel, value, channels, out):
+def increments(first, last, events, channels, out):
     """Write each observation's change since the previous one of its channel, for series `first` to `last`."""
+    offsets, obs_offsets, channel, value = events.offsets, events.obs_offsets, events.channel, events.value
     previous = np.empty(channels)
     for series in range(first, last):
         previous[:] = 0.0
@@ -22,13 +23,14 @@ def increments(first, last, offsets, obs_offsets, channel, value, channels, out)
 
 
 @kernel
-def share(first, last, channel, value, offsets, knots, letter, letters, amounts):
-    """Write which two levels are next to each observation and what their shares of it are, for some blocks of them.
+def split_between_knots(first, last, channel, value, offsets, knots, letter, letters, amounts):
+    """Split each observation linearly between the two nearest knots of its channel, for blocks `first` to `last`.
 
-    Channel k has levels at the increasing `knots[offsets[k]]` to `knots[offsets[k + 1] - 1]`; its letters are `letter`.
-    Only columns 1 and 2 are written. Where there is but one level, it is there twice and the second share is 0.
+    Channel k has the increasing knots `knots[offsets[k]]` to `knots[offsets[k + 1] - 1]`, whose letters are `letter`.
+    Writes columns 1 and 2 of `letters` and `amounts`. A channel with a single knot gets it twice, the second time with
+    amount 0.
     """
-    for obs in range(first * SHARED, min(last * SHARED, channel.size)):
+    for obs in range(first * OBS_BLOCK, min(last * OBS_BLOCK, channel.size)):
         x = value[obs]
         low = offsets[channel[obs]]
         final = offsets[channel[obs] + 1] - 1
@@ -46,13 +48,14 @@ def share(first, last, channel, value, offsets, knots, letter, letters, amounts)
 
 @kernel
 def search(times, low, high, point):
-    """The first of the stamps `low` to `high` that is not before `point`.
+    """The first of the events `low` to `high` that is not before `point`.
 
-    From where it would be if the stamps were evenly spread, in growing steps: few reads, and mostly of one place.
+    Starts where the event would be if the times were evenly spaced and widens the search in growing steps: few reads,
+    and most of them close together.
     """
     if low >= high or times[low] >= point:
         return low
-    guess = foresee(times, low, high, point)
+    guess = guess_event(times, low, high, point)
     step = 4
     if times[guess] < point:
         low = guess
@@ -76,19 +79,22 @@ def search(times, low, high, point):
 
 
 @kernel
-def foresee(times, low, high, point):
-    """Which of the stamps `low` to `high`, one at least, is near `point` if they are evenly spread."""
+def guess_event(times, low, high, point):
+    """Which of the events `low` to `high`, at least one, is near `point` if their times are evenly spaced."""
     length = times[high - 1] - times[low]
     share = (point - times[low]) / length if length > 0 else 1.0
     return low + int(max(0.0, min(share, 1.0)) * (high - 1 - low))
 
 
 @kernel
-def locate(first, last, offsets, times, horizon, cut_offsets, cuts, series, begin, end, start, stop):
-    """Write series, events `begin[q]` to `end[q]` and bounds of every interval q of series `first` to `last`.
+def locate(first, last, events, cut_offsets, cuts, intervals):
+    """Fill in all fields of the intervals of series `first` to `last`.
 
-    Intervals are half-open; one that ends at the horizon also takes an event there.
+    Series s has the query points `cuts[cut_offsets[s]]` to `cuts[cut_offsets[s + 1] - 1]`. Intervals are half-open; one
+    that ends at the horizon also takes an event there.
     """
+    offsets, times, horizon = events.offsets, events.times, events.horizon
+    series, begin, end, start, stop = intervals
     for s in range(first, last):
         event = offsets[s]
         final = offsets[s + 1]
@@ -96,8 +102,8 @@ def locate(first, last, offsets, times, horizon, cut_offsets, cuts, series, begi
         high = cut_offsets[s + 1]
         few = (high - low) * 16 < final - event
         if few:
-            for c in range(low, high):  # all at once, so that they are not waited for one after another
-                prefetch(times, index(foresee(times, offsets[s], final, cuts[c])))
+            for c in range(low, high):  # all at once, so that the reads overlap
+                prefetch(times, index(guess_event(times, offsets[s], final, cuts[c])))
         length = 1
         for c in range(low, high):
             point = cuts[c]
@@ -109,7 +115,7 @@ def locate(first, last, offsets, times, horizon, cut_offsets, cuts, series, begi
             else:
                 while event < final and times[event] < point:
                     event += 1
-            q = c - s  # every series has one point more than intervals
+            q = c - s  # every series has one query point more than intervals
             if c > low:
                 end[q - 1] = final if point == horizon[s] else event
                 stop[q - 1] = point
@@ -122,7 +128,7 @@ def locate(first, last, offsets, times, horizon, cut_offsets, cuts, series, begi
 
 @kernel
 def cut_every(first, last, offsets, times, horizon, events, cut_offsets, cuts):
-    """Write 0, the stamp of every `events`-th event, and the horizon, for series `first` to `last`."""
+    """Write 0, the time of every `events`-th event, and the horizon, for series `first` to `last`."""
     for s in range(first, last):
         low = cut_offsets[s]
         high = cut_offsets[s + 1] - 1
@@ -133,8 +139,10 @@ def cut_every(first, last, offsets, times, horizon, events, cut_offsets, cuts):
 
 
 @kernel
-def openings(offsets, times, obs_offsets, channel, value, first, seen, at_start):
-    """Write the first value of each series and channel, whether there is one, and whether it is stamped 0."""
+def first_values(events, first, seen, at_start):
+    """Write the first value of each series and channel, whether there is one, and whether its time is 0."""
+    offsets, times, obs_offsets = events.offsets, events.times, events.obs_offsets
+    channel, value = events.channel, events.value
     for series in range(len(offsets) - 1):
         missing = first.shape[1]
         for event in range(offsets[series], offsets[series + 1]):
@@ -147,3 +155,27 @@ def openings(offsets, times, obs_offsets, channel, value, first, seen, at_start)
                     missing -= 1
             if missing == 0:
                 break
+
+
+@kernel
+def choose(offsets, group, groups, share, chance, out):
+    """Mark a random subset of round(share * n) items, at least one, of the n items of each row and group.
+
+    Row r has the items `offsets[r]` to `offsets[r + 1]`, item i is in group `group[i]` and has a uniform number
+    `chance[i]` in [0, 1). An item is taken with probability (still to take) / (still to come), which makes every subset
+    of this size equally likely.
+    """
+    coming = np.empty(groups, np.int64)
+    wanted = np.empty(groups, np.int64)
+    for row in range(len(offsets) - 1):
+        coming[:] = 0
+        for item in range(offsets[row], offsets[row + 1]):
+            coming[group[item]] += 1
+        for k in range(groups):
+            wanted[k] = min(coming[k], max(1, np.int64(np.rint(share * coming[k]))))
+        for item in range(offsets[row], offsets[row + 1]):
+            k = group[item]
+            taken = chance[item] * coming[k] < wanted[k]
+            out[item] = taken
+            wanted[k] -= taken
+            coming[k] -= 1

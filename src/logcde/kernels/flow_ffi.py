@@ -1,4 +1,4 @@
-"""The kernels of flows as functions that XLA calls: which exist, and under which names."""
+"""The flow kernels as functions that XLA calls: registers them when they are first needed, and knows their names."""
 
 import functools
 from typing import Any
@@ -8,13 +8,13 @@ from numba.np.numpy_support import carray
 
 from logcde.kernels import dense_flow, flow, xla_ffi
 from logcde.kernels.flow import WIDEST
-from logcde.kernels.xla_ffi import ARGUMENTS, RESULTS, answers_query, batch_and_shape, data, words
+from logcde.kernels.xla_ffi import ARGUMENTS, RESULTS, answers_metadata_query, batch_and_shape, data, words
 
 
 def targets(size: int, dtype: np.dtype, exact: bool) -> tuple[str, str] | None:
-    """Names of the forward and the backward function for matrices of this size, or None if XLA refuses them.
+    """Register the forward and the backward function for matrices of this size, if need be, and return their names.
 
-    Above `WIDEST` they take single blocks only.
+    Returns None if XLA refuses them. Above `WIDEST` they take single blocks only.
     """
     return _targets(size if size <= WIDEST else None, dtype == np.float32, exact)
 
@@ -22,8 +22,8 @@ def targets(size: int, dtype: np.dtype, exact: bool) -> tuple[str, str] | None:
 @functools.cache
 def _targets(size: int | None, single: bool, exact: bool) -> tuple[str, str] | None:
     dtype, reach = (np.float32, flow.SINGLE) if single else (np.float64, flow.DOUBLE)
-    kind = f"{'f32' if single else 'f64'}_{size or 'any'}_{'exact' if exact else 'euler'}"
-    names = f"logcde_act_{kind}", f"logcde_act_back_{kind}"
+    variant = f"{'f32' if single else 'f64'}_{size or 'any'}_{'exact' if exact else 'euler'}"
+    names = f"logcde_act_{variant}", f"logcde_act_back_{variant}"
     handlers = _forward(size, dtype, reach, exact), _backward(size, dtype, reach, exact)
     return names if all(map(xla_ffi.register, names, handlers)) else None
 
@@ -31,7 +31,7 @@ def _targets(size: int | None, single: bool, exact: bool) -> tuple[str, str] | N
 def _forward(size: int | None, dtype: type, reach: np.ndarray, exact: bool) -> Any:
     @xla_ffi.handler
     def forward(frame):
-        if answers_query(frame):
+        if answers_metadata_query(frame):
             return 0
         series, shape = batch_and_shape(frame, 0, 4)
         intervals, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
@@ -50,7 +50,7 @@ def _forward(size: int | None, dtype: type, reach: np.ndarray, exact: bool) -> A
 def _backward(size: int | None, dtype: type, reach: np.ndarray, exact: bool) -> Any:
     @xla_ffi.handler
     def backward(frame):
-        if answers_query(frame):
+        if answers_metadata_query(frame):
             return 0
         series, shape = batch_and_shape(frame, 0, 4)
         intervals, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]

@@ -1,9 +1,11 @@
-"""Several intervals side by side, one in each lane, for streams that observe all their channels at once.
+"""Several intervals at once, one in each lane, for streams that observe all their channels together.
 
-A group of LANES intervals is worked through in blocks of events: their changes are loaded into lanes, composed by the
-kernel of the depth at hand, and at the end every lane's coordinates are stored as a row. An interval that has come to
-its end takes zero steps, so intervals of like numbers of events should be in one group.
+A group of LANES intervals is processed in blocks of events: their changes are loaded into lanes, composed by the kernel
+of the depth at hand, and at the end the coordinates of every lane are stored as a row. An interval that has come to its
+end takes zero steps, so the intervals of a group should have similar numbers of events.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,47 +13,65 @@ from logcde.kernels._jit import index, kernel
 from logcde.kernels._lane_simd import LANES, STEPS, load_changes, store_rows
 from logcde.kernels._simd import prefetch
 
-BLOCK = 16  # events of one lane that are loaded at a time
+BLOCK = 16
+"""Events of one lane that are loaded at a time."""
+
+
+class BlockPlaces(NamedTuple):
+    """Scratch space of `load_steps`, one number for each lane.
+
+    Attributes:
+        place: Where the lane's block begins in the values.
+        count: How many values the block has.
+    """
+
+    place: np.ndarray
+    count: np.ndarray
 
 
 @kernel
-def workspace():
-    """What `load_steps` needs: where each lane's block begins, and how many numbers it has."""
-    return np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64)
+def block_places():
+    """Scratch space for `load_steps`."""
+    return BlockPlaces(np.zeros(LANES, np.uint64), np.zeros(LANES, np.uint64))
 
 
 @kernel
-def longest_of(order, group, live, begin, end):
+def longest_of(group, intervals):
     """The number of events of the longest interval in a group of lanes."""
+    order, begin, end = group.order, intervals.begin, intervals.end
     longest = 0
-    for lane in range(live):
-        q = order[group + lane]
+    for lane in range(group.live):
+        q = order[group.first + lane]
         longest = max(longest, end[q] - begin[q])
     return longest
 
 
 @kernel
-def load_steps(live, order, group, k, n, begin, end, origin, values, channels, place, count, moves):
+def load_steps(group, k, n, intervals, events, channels, places, moves):
     """Fill `moves` with the changes at events k to k + n of each lane's interval, zero beyond its end.
 
-    Zero as well up to whole STEPS, which is how kernels take them.
-    A lane's changes are one sequence, event by event and channel by channel, as `values` is; entry m of it goes to
-    `moves[m * LANES + lane]`. `origin[q]` is the first event of the series of interval q: it moves from zero.
+    Zero as well up to a multiple of STEPS, because kernels take that many at a time. A lane's changes are one sequence,
+    event by event and channel by channel, as the values are; entry m of it goes to `moves[m * LANES + lane]`. The first
+    event of a series moves from zero.
     """
+    order, first, live = group
+    series, begin, end = intervals.series, intervals.begin, intervals.end
+    offsets, values = events.offsets, events.value
+    place, count = places
     d = index(channels)
     lanes = index(LANES)
     filled = index((n + STEPS - 1) // STEPS * STEPS) * d
     count[:] = 0
     for lane in range(live):
-        q = order[group + lane]
+        q = order[first + lane]
         place[lane] = index(begin[q] + k) * d
         count[lane] = index(max(0, min(n, end[q] - begin[q] - k))) * d
     for four in range(0, LANES, 4):
         skip = index(0)
         if k == 0:
             for lane in range(four, min(four + 4, live)):
-                q = order[group + lane]
-                if begin[q] == origin[q] and count[lane] > 0:
+                q = order[first + lane]
+                if begin[q] == offsets[series[q]] and count[lane] > 0:
                     skip = d
         common = min(min(count[four], count[four + 1]), min(count[four + 2], count[four + 3]))
         m = skip
@@ -63,27 +83,25 @@ def load_steps(live, order, group, k, n, begin, end, origin, values, channels, p
             m += index(4)
         for lane in range(four, four + 4):
             if skip > 0 and count[lane] > 0:
-                q = order[group + lane]
-                for first in range(d):
-                    p = place[lane] + first
-                    previous = np.float64(values[p - d]) if begin[q] != origin[q] else 0.0
-                    moves[first * lanes + index(lane)] = values[p] - previous
-            for rest in range(m, count[lane]):
-                p = place[lane] + rest
-                moves[rest * lanes + index(lane)] = np.float64(values[p]) - np.float64(values[p - d])
-            for rest in range(count[lane], filled):
-                moves[rest * lanes + index(lane)] = 0.0
+                q = order[first + lane]
+                for entry in range(d):
+                    p = place[lane] + entry
+                    previous = np.float64(values[p - d]) if begin[q] != offsets[series[q]] else 0.0
+                    moves[entry * lanes + index(lane)] = values[p] - previous
+            for entry in range(m, count[lane]):
+                p = place[lane] + entry
+                moves[entry * lanes + index(lane)] = np.float64(values[p]) - np.float64(values[p - d])
+            for entry in range(count[lane], filled):
+                moves[entry * lanes + index(lane)] = 0.0
 
 
 @kernel
-def announce(group, last, order, begin, end, channels, values):
-    """Have the first values of a group fetched before its turn.
-
-    The processor foresees how a lane goes on, but not where it begins.
-    """
+def prefetch_group(order, first, last, intervals, values, channels):
+    """Prefetch the first values of the group at `first`: the processor predicts how a lane goes on, not its start."""
+    begin, end = intervals.begin, intervals.end
     d = index(channels)
     line = index(64 // values.itemsize)
-    for lane in range(group, min(group + LANES, last)):
+    for lane in range(first, min(first + LANES, last)):
         q = order[lane]
         p = index(begin[q]) * d
         stop = p + index(min(BLOCK, end[q] - begin[q])) * d
@@ -93,25 +111,29 @@ def announce(group, last, order, begin, end, channels, values):
 
 
 @kernel
-def load_moments(live, order, group, k, n, begin, end, start, stop, times, moments):
-    """Fill `moments` with the times of events k to k + n within each lane's interval, its length beyond its end.
+def load_elapsed(group, k, n, intervals, times, elapsed):
+    """Fill `elapsed` with the times of events k to k + n since the start of each lane's interval.
 
-    Up to whole STEPS, as `load_steps`.
+    Beyond the end of an interval this is its length. Up to a multiple of STEPS, as in `load_steps`.
     """
+    order, first, live = group
+    begin, end, start, stop = intervals.begin, intervals.end, intervals.start, intervals.stop
     filled = (n + STEPS - 1) // STEPS * STEPS
     for lane in range(live):
-        q = order[group + lane]
+        q = order[first + lane]
         for s in range(filled):
             e = begin[q] + k + s
-            moments[s * LANES + lane] = (times[e] if e < end[q] else stop[q]) - start[q]
+            elapsed[s * LANES + lane] = (times[e] if e < end[q] else stop[q]) - start[q]
 
 
 @kernel
-def count_steps(live, order, group, k, begin, end, channels, steps, at, moves):
-    """Fill `moves` with STEPS steps of twice as many letters: the changes from `at`, then ones for their counts.
+def count_steps(group, k, intervals, channels, steps, at, moves):
+    """Fill `moves` with STEPS steps of twice as many letters: the changes from `at` on, then ones for their counts.
 
     The first of the steps is event k of each lane's interval.
     """
+    order, first, live = group
+    begin, end = intervals.begin, intervals.end
     d = index(channels)
     lanes = index(LANES)
     for s in range(index(STEPS)):
@@ -120,36 +142,31 @@ def count_steps(live, order, group, k, begin, end, channels, steps, at, moves):
             moves[row + i] = steps[at + s * d * lanes + i]
         row += d * lanes
         for lane in range(index(live)):
-            q = order[group + lane]
+            q = order[first + lane]
             counted = 1.0 if begin[q] + k + np.int64(s) < end[q] else 0.0
             for i in range(d):
                 moves[row + i * lanes + lane] = counted
 
 
 @kernel
-def store_lanes(live, order, group, coordinates, out):
-    """Write coordinate c of each lane, `coordinates[c * LANES + lane]`, to `out[order[group + lane], c]`."""
+def store_lanes(group, coordinates, out):
+    """Write coordinate c of each lane, `coordinates[c * LANES + lane]`, to `out[order[first + lane], c]`."""
+    order, first, live = group
     lanes = index(LANES)
     size = index(out.shape[1])
     whole = size // index(4) * index(4)
     flat = out.reshape(-1)
     for four in range(0, live, 4):
-        # Idle lanes at the end are written where the first of the four goes, before it.
-        a = index(order[group + four])
-        b = index(order[group + four + 1]) if four + 1 < live else a
-        c = index(order[group + four + 2]) if four + 2 < live else a
-        d = index(order[group + four + 3]) if four + 3 < live else a
+        # Idle lanes are written to the row of the first of the four, before that one is.
+        a = index(order[first + four])
+        b = index(order[first + four + 1]) if four + 1 < live else a
+        c = index(order[first + four + 2]) if four + 2 < live else a
+        d = index(order[first + four + 3]) if four + 3 < live else a
         for o in range(index(0), whole, index(4)):
             store_rows(
-                flat,
-                a * size + o,
-                b * size + o,
-                c * size + o,
-                d * size + o,
-                coordinates,
-                o * lanes + index(four),
-                lanes,
-            )
+                flat, a * size + o, b * size + o, c * size + o, d * size + o,
+                coordinates, o * lanes + index(four), lanes,
+            )  # fmt: skip
     for lane in range(index(live)):
         for o in range(whole, size):
-            out[order[index(group) + lane], o] = coordinates[o * lanes + lane]
+            out[order[index(first) + lane], o] = coordinates[o * lanes + lane]

@@ -1,9 +1,12 @@
 """One event at a time. Everything about a stream is one array of numbers, so that a call passes little.
 
-The array begins with a head: where the interval began, the last event, up to when gaps are composed, and the options.
-Then come the last value of each channel, room for one event, and the state of the open interval, as in
-`logcde.kernels.depth2` at depth two and as in `logcde.kernels.depth_n` otherwise. Factors are composed as offline, so the
-numbers are the same to rounding.
+The array starts with a head: the start of the open interval, the last event, the time up to which gaps are composed,
+and the `Alphabet`. Then come the last value of each channel, space for one event, and the state of the open interval,
+as in `logcde.kernels.depth2` at depth two and as in `logcde.kernels.depth_n` otherwise. Factors are composed as they
+are offline, so the numbers agree to rounding.
+
+Entry points take plain arrays. Composing one event takes about a microsecond, and a call from Python would spend
+several times as long on inspecting a record; inside, arrays are grouped into the records that other kernels take.
 """
 
 import numpy as np
@@ -11,12 +14,13 @@ import numpy as np
 from logcde.kernels import depth2, depth_n
 from logcde.kernels._jit import index, kernel, quick
 from logcde.kernels._simd import QUAD, add_row, set_row
+from logcde.kernels.records import Alphabet, Factors, LogMap, TermMap
 
-START, LAST, NOW, CHANNELS, COUNTS, TIMED, WIDTH, DEPTH, HEAD = range(9)
-"""Places in the head. `WIDTH` counts all letters; `TIMED` says that gaps of time are composed between the events."""
+START, LAST, NOW, CHANNELS, COUNTED, TIMED, WIDTH, DEPTH, HEAD = range(9)
+"""Places in the head; `CHANNELS` to `DEPTH` are the fields of an `Alphabet`."""
 
 BACKWARDS, MISFIT, INFINITE = -1, -2, -3
-"""What `observe` answers instead of a number of observations; `INFINITE - k`: the value of channel k is infinite.
+"""What `observe` returns instead of a number of observations; `INFINITE - k`: the value of channel k is infinite.
 
 Only an event with at least one observation changes the state.
 """
@@ -24,27 +28,28 @@ Only an event with at least one observation changes the state.
 
 @kernel
 def body(channels):
-    """Where the state of the open interval begins: after head, last values, and room for the entries of one event."""
+    """Where the state of the open interval begins: after head, last values, and space for the entries of one event."""
     return HEAD + 3 * channels + 3
 
 
 @kernel
 def parts(state):
-    """Position, rows and clock of the open interval at depth two, and the areas given with its events."""
+    """The state of the open interval at depth two, and the areas given with its events."""
     width = int(state[WIDTH]) - int(state[TIMED])
     row = (width + QUAD - 1) // QUAD * QUAD
     a = body(int(state[CHANNELS]))
     b = a + row + QUAD
     c = b + width * row + QUAD
     e = c + width
-    return state[a:b], state[b:c], state[c:e], state[e:]
+    return depth2.AreaState(state[a:b], state[b:c], state[c:e]), state[e:]
 
 
 @kernel
 def entries(state):
-    """Room for one event's letters, amounts and their offsets, beside the head, where its stamp is `LAST`.
+    """Space for the letters and amounts of one event, and for their offsets.
 
-    That is event number `LAST` of arrays of events, so an event needs no arrays of its own.
+    The event's time is at `LAST` in the head. So it is factor number `LAST` of arrays that are all views of the state,
+    and needs no arrays of its own.
     """
     d = int(state[CHANNELS])
     return state[HEAD + d : HEAD + 2 * d], state[HEAD + 2 * d : HEAD + 3 * d], state[HEAD + 3 * d : HEAD + 3 * d + 3]
@@ -52,7 +57,7 @@ def entries(state):
 
 @kernel
 def accept(state, t, values):
-    """The number of observations of an event, or what is wrong with it."""
+    """The number of observations of an event, or the code of what is wrong with it."""
     d = int(state[CHANNELS])
     if not (t >= state[START] and t > state[LAST] and t < np.inf):
         return BACKWARDS
@@ -70,7 +75,7 @@ def accept(state, t, values):
 
 @kernel
 def take(state, t, values, letters, amounts, offsets):
-    """Check an event, write its entries and take note of it; the number of observations, or what is wrong."""
+    """Check an event and write its entries and its time; returns the number of observations, or what is wrong."""
     answer = accept(state, t, values)
     if answer <= 0:
         return answer
@@ -89,12 +94,12 @@ def take(state, t, values, letters, amounts, offsets):
 
 @kernel
 def compose_area(state, t, values):
-    """Compose one event at depth two; the number of observations, or what is wrong.
+    """Compose one event at depth two; returns the number of observations, or what is wrong.
 
     As `logcde.kernels.depth2.advance`, but on one array: passing its parts would take longer than composing them.
     """
     d = index(int(state[CHANNELS]))
-    counts = state[COUNTS] > 0
+    counts = state[COUNTED] > 0
     answer = accept(state, t, values)
     if answer <= 0:
         return answer
@@ -106,7 +111,7 @@ def compose_area(state, t, values):
     clock = rows + width * row + index(QUAD)
     moment = t - state[START]
     state[LAST] = t
-    # Letters that move together meet each other half-way.
+    # Letters that move together see each other's midpoint.
     for k in range(d):
         if values[k] == values[k]:
             v = values[k] - state[index(HEAD) + k]
@@ -169,36 +174,36 @@ def write_area(state, t, out):
 
 @quick
 def observe_area(state, t, values):
-    """Compose one event at depth two. NaN in `values` means not observed."""
+    """Compose one event at depth two. NaN in `values`: not observed."""
     return compose_area(state, t, values)
 
 
 @kernel
 def push_area(state, letters, amounts):
     """Compose one factor of letters other than time, at depth two."""
-    position, rows, clock, _ = parts(state)
     offsets = np.zeros(2)
     offsets[1] = letters.size
-    depth2.advance(0, 1, 0.0, offsets, offsets, letters, amounts, 0, False, position, rows, clock)
+    factors = Factors(offsets, offsets, letters, amounts, np.zeros((0, 0)))
+    depth2.advance(0, 1, 0.0, factors, 0, False, parts(state)[0])
 
 
 @quick
 def read_area(state, t, out):
-    """Write the log-signature of the open interval up to `t`, or to its last event if later, at depth two."""
+    """Write the log-signature of the open interval up to `t`, or up to its last event if that is later."""
     write_area(state, max(t, state[LAST], state[START]), out)
 
 
 @quick
 def add_areas(state, terms, term_area):
     """Add the areas that came with an event."""
-    areas = parts(state)[3]
+    areas = parts(state)[1]
     for c in range(term_area.size):
         areas[term_area[c]] += terms[c]
 
 
 @quick
 def step_area(state, t, values, out):
-    """`observe_area` and `read_area` in one call: from Python, most of a call's time goes into the call itself."""
+    """`observe_area` and `read_area` in one call: from Python, the call itself takes most of the time."""
     answer = compose_area(state, t, values)
     if answer >= 0:
         write_area(state, t, out)
@@ -221,8 +226,8 @@ def first_bad(state, times, values):
 
 @kernel
 def follow_area(state, times, values, terms, term_area, out):
-    """Compose events, which have been checked, one after another and write the log-signature after each."""
-    areas = parts(state)[3]
+    """Compose events that have been checked one after another, and write the log-signature after each."""
+    areas = parts(state)[1]
     for n in range(times.size):
         if compose_area(state, times[n], values[n]) > 0:
             for c in range(term_area.size):
@@ -231,31 +236,35 @@ def follow_area(state, times, values, terms, term_area, out):
 
 
 @kernel
-def push_tensor(state, t, letters, amounts, offsets, at, terms, term_offsets, term_position, term_coefficient):
-    """Compose the gap to `t`, then the factor number `at`, at depths other than two."""
-    elements = state[body(int(state[CHANNELS])) :]
-    width, depth = int(state[WIDTH]), int(state[DEPTH])
-    power, offset = depth_n.layout(width, depth, QUAD)
-    partial, letter, amount, lie, work = depth_n.workspace(width, elements.size, term_offsets.size > 1)
-    depth_n.advance(
-        at, at + 1, state[NOW], t, state, offsets, letters, amounts, int(state[CHANNELS]), state[COUNTS] > 0,
-        state[TIMED] > 0, width, depth, power, offset, terms, term_offsets, term_position, term_coefficient, elements,
-        partial, letter, amount, lie, work,
+def alphabet_of(state):
+    """The alphabet in the head of a state."""
+    return Alphabet(
+        int(state[CHANNELS]), state[COUNTED] > 0, state[TIMED] > 0, int(state[WIDTH]), int(state[DEPTH])
     )  # fmt: skip
+
+
+@kernel
+def push_tensor(state, t, letters, amounts, offsets, at, terms, term_map):
+    """Compose the gap to `t`, then factor number `at`, at depths other than two."""
+    elements = state[body(int(state[CHANNELS])) :]
+    alphabet = alphabet_of(state)
+    layout = depth_n.layout_of(alphabet.width, alphabet.depth, QUAD)
+    workspace = depth_n.workspace_of(alphabet.width, elements.size, term_map.offsets.size > 1)
+    factors = Factors(state, offsets, letters, amounts, terms)
+    depth_n.advance(at, at + 1, state[NOW], t, factors, alphabet, layout, term_map, elements, workspace)
     state[NOW] = t
 
 
 @quick
 def observe_tensor(state, t, values, terms, term_offsets, term_position, term_coefficient):
-    """Compose one event at depths other than two. NaN in `values` means not observed; `terms` is its only row."""
+    """Compose one event at depths other than two. NaN in `values`: not observed. The last three are a `TermMap`."""
     letters, amounts, offsets = entries(state)
     count = take(state, t, values, letters, amounts, offsets)
     if count > 0:
         rows = np.zeros((LAST + 1, terms.size))
         rows[LAST] = terms
-        push_tensor(
-            state, t, letters, amounts, offsets, LAST, rows, term_offsets, term_position, term_coefficient
-        )  # fmt: skip
+        term_map = TermMap(term_offsets, term_position, term_coefficient)
+        push_tensor(state, t, letters, amounts, offsets, LAST, rows, term_map)
     return count
 
 
@@ -263,30 +272,31 @@ def observe_tensor(state, t, values, terms, term_offsets, term_position, term_co
 def read_tensor(
     state, t, lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out
 ):  # fmt: skip
-    """Write the log-signature of the open interval up to `t`, or to its last event, at depths other than two."""
-    width, depth = int(state[WIDTH]), int(state[DEPTH])
-    power, offset = depth_n.layout(width, depth, QUAD)
-    elements = state[body(int(state[CHANNELS])) :].copy()
-    partial, letter, amount, lie, work = depth_n.workspace(width, elements.size, False)
-    depth_n.advance(
-        0, 0, state[NOW], max(t, state[NOW]), state, state, state, state, 0, False, state[TIMED] > 0, width, depth,
-        power, offset, np.zeros((0, 0)), np.zeros(1, np.int64), np.zeros(0, np.uint64), np.zeros(0), elements,
-        partial, letter, amount, lie, work,
-    )  # fmt: skip
-    depth_n.logarithm(
-        elements, width, power, offset, depth, lead_position, lead_sign, rest_coordinate, rest_position,
-        rest_coefficient, partial, np.empty(elements.size), out,
-    )  # fmt: skip
+    """Write the log-signature of the open interval up to `t`, or up to its last event, at depths other than two.
+
+    The five arrays after `t` are a `LogMap`.
+    """
+    log_map = LogMap(lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient)
+    alphabet = alphabet_of(state)
+    layout = depth_n.layout_of(alphabet.width, alphabet.depth, QUAD)
+    elements = state[body(alphabet.channels) :].copy()
+    workspace = depth_n.workspace_of(alphabet.width, elements.size, False)
+    # No factors, only the gap.
+    factors = Factors(state, state, state, state, np.zeros((0, 0)))
+    no_terms = TermMap(np.zeros(1, np.int64), np.zeros(0, np.uint64), np.zeros(0))
+    until = max(t, state[NOW])
+    depth_n.advance(0, 0, state[NOW], until, factors, alphabet, layout, no_terms, elements, workspace)
+    depth_n.logarithm(elements, layout, log_map, workspace.partial, np.empty(elements.size), out)
 
 
 @kernel
-def follow_tensor(
-    state, times, values, terms, term_offsets, term_position, term_coefficient,
-    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out,
-):  # fmt: skip
+def follow_tensor(state, times, values, terms, term_map, log_map, out):
     """As `follow_area`, at depths other than two."""
     for n in range(times.size):
-        observe_tensor(state, times[n], values[n], terms[n], term_offsets, term_position, term_coefficient)
+        observe_tensor(
+            state, times[n], values[n], terms[n], term_map.offsets, term_map.position, term_map.coefficient
+        )  # fmt: skip
         read_tensor(
-            state, times[n], lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out[n]
+            state, times[n], log_map.lead_position, log_map.lead_sign,
+            log_map.rest_coordinate, log_map.rest_position, log_map.rest_coefficient, out[n],
         )  # fmt: skip

@@ -1,8 +1,10 @@
-"""A linear model on the host: the state of one series over a few intervals, and what is read of it.
+"""A linear model on the host: the state of one series over a few intervals, and the prediction from it.
 
-The flows are those of training (`flow`, `dense_flow`), in the model's own precision. What is kept of a series is its
-state, in the kernels' order (series, row, block), and for a mean over intervals also the sum of its states and their
-number, in double precision. Small blocks are one "series" of many blocks, large ones many of one block.
+The flows are those of training (`flow`, `dense_flow`), in the precision of the model. A series is represented by its
+state, with axes (series, row, block) as in these kernels, and for a mean over intervals also by the sum of its states
+and their number, in double precision. Small blocks are one "series" of many blocks, large ones many of one block.
+
+Entry points take plain arrays, because they are called for single predictions: see `logcde.kernels.records`.
 """
 
 import functools
@@ -17,7 +19,7 @@ from logcde.kernels.flow import WIDEST
 
 
 class Server(NamedTuple):
-    """The kernels for one size of blocks."""
+    """The kernels for one block size."""
 
     advance: Callable[..., Any]
     predict: Callable[..., Any]
@@ -26,7 +28,7 @@ class Server(NamedTuple):
 
 @relaxed
 def generate(step, generators, matrix):
-    """The matrix that a log-signature selects. Generators are (coordinate, entry)."""
+    """Write the matrix that a log-signature selects. Generators have axes (coordinate, entry)."""
     matrix[:] = 0
     for c in range(generators.shape[0]):
         amount, row = matrix.dtype.type(step[c]), generators[c]
@@ -36,7 +38,7 @@ def generate(step, generators, matrix):
 
 @kernel
 def read(state, total, weights, sizes, out):
-    """The prediction: affine layers with GELU in between. `weights` has each layer's columns, then its bias."""
+    """Write the prediction: affine layers with GELU in between. `weights` has each layer's columns, then its bias."""
     features = state.astype(np.float64)
     if len(total):
         features = total[:-1] / max(total[-1], 1.0)
@@ -60,7 +62,7 @@ def read(state, total, weights, sizes, out):
 
 @kernel
 def move(state, total, steps, generators, shape, reach, exact, size):
-    """Move what is kept over intervals, in place. `size` is None where blocks are too large for `flow`."""
+    """Advance state and total over intervals, in place. `size` is None if blocks are too large for `flow`."""
     series, rows, blocks = shape
     matrix = np.empty(generators.shape[1], state.dtype)
     matrices = matrix.reshape(series, 1, rows, rows, blocks)
@@ -79,24 +81,24 @@ def move(state, total, steps, generators, shape, reach, exact, size):
 
 @functools.cache
 def server(rows: int) -> Server:
-    """Kernels for blocks of this many rows; `total` is empty unless a mean is read."""
+    """Kernels for blocks with this many rows; `total` is empty unless the readout is a mean over intervals."""
     size = rows if rows <= WIDEST else None
 
     @kernel
     def advance(state, total, steps, generators, shape, reach, exact):
-        """Move what is kept over intervals, in place."""
+        """Advance state and total over intervals, in place."""
         move(state, total, steps, generators, shape, reach, exact, size)
 
     @kernel
     def predict(state, total, steps, generators, shape, reach, exact, weights, sizes, out):
-        """The prediction after a few more intervals; changes nothing."""
+        """Write the prediction after a few more intervals; state and total stay as they are."""
         state, total = state.copy(), total.copy()
         move(state, total, steps, generators, shape, reach, exact, size)
         read(state, total, weights, sizes, out)
 
     @kernel
     def predict_many(states, totals, steps, offsets, generators, shape, reach, exact, weights, sizes, out):
-        """`predict` for many series; `offsets` says which of the steps are whose."""
+        """`predict` for many series; series n has the steps `offsets[n]` to `offsets[n + 1]`."""
         for n in range(states.shape[0]):
             state, total = states[n].copy(), totals[n].copy()
             move(state, total, steps[offsets[n] : offsets[n + 1]], generators, shape, reach, exact, size)

@@ -1,4 +1,4 @@
-"""Spreading a serial kernel over the cores. Numba's own threading layers can end a user's process; these cannot."""
+"""Spread a serial kernel over cores. Numba's own threading layers can abort a user's process; this cannot."""
 
 import functools
 import os
@@ -12,11 +12,17 @@ import numpy as np
 from logcde._machine import cores
 
 SMALL = 20_000
-"""Work below this, in events or intervals, is done at once: starting threads would take longer."""
+"""Work below this, in events or intervals, runs in the calling thread: waking others would take longer."""
 
 
 def spread(run: Callable[..., object], work: np.ndarray, *arguments: object, threads: int | None = None) -> None:
-    """Call `run(first, last, *arguments)` on pieces of `range(len(work))` of like work, on all cores or on `threads`.
+    """Call `run(first, last, *arguments)` on pieces of `range(len(work))` with similar work.
+
+    Args:
+        run: A function that releases the GIL.
+        work: The work of each item, in events or intervals.
+        arguments: Further arguments of `run`.
+        threads: Number of threads; by default one for each core.
 
     >>> done = []
     >>> spread(lambda first, last: done.append((first, last)), np.array([1, 1, 2]))
@@ -28,7 +34,7 @@ def spread(run: Callable[..., object], work: np.ndarray, *arguments: object, thr
     if not len(total) or workers == 1 or total[-1] < SMALL:
         run(0, len(total), *arguments)
         return
-    # Several pieces for each thread, so that one that is slowed down does not keep the others waiting.
+    # Several pieces for each thread, so that a slow one does not keep the others waiting.
     pieces = 4 * workers
     edges = np.unique([0, *np.searchsorted(total, total[-1] * np.arange(1, pieces) / pieces), len(total)])
     waiting = deque(pairwise(edges.tolist()))
@@ -41,7 +47,7 @@ def spread(run: Callable[..., object], work: np.ndarray, *arguments: object, thr
                 return
             run(first, last, *arguments)
 
-    # The caller's own thread takes part: it is awake already. A helper that has not begun when all is done need not.
+    # The calling thread takes part, because it is awake. A helper that has not started when all is done is cancelled.
     helpers = [_pool(os.getpid(), workers).submit(work_through) for _ in range(workers - 1)]
     try:
         work_through()
@@ -54,5 +60,5 @@ def spread(run: Callable[..., object], work: np.ndarray, *arguments: object, thr
 
 @functools.lru_cache(maxsize=4)
 def _pool(process: int, workers: int) -> ThreadPoolExecutor:
-    """Threads are kept, but not across a fork: a child process has none of its parent's."""
+    """A pool that is reused, but not across a fork: a child process has none of its parent's threads."""
     return ThreadPoolExecutor(max(1, workers - 1), thread_name_prefix="logcde")

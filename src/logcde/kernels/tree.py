@@ -1,7 +1,7 @@
-"""Products of many group elements in order: a tree for any range, two stacks for windows that slide.
+"""Ordered products of many group elements: a tree for arbitrary ranges, two stacks for sliding windows.
 
-Elements are log-signatures at depth two and tensors at other depths, as in `logcde.kernels.depth2` and `.tensor`; zeros
-are the unit in both.
+Elements are log-signatures at depth two and tensors at other depths, as in `logcde.kernels.depth2` and `.depth_n`; an
+element of zeros is the unit in both.
 """
 
 import numpy as np
@@ -32,8 +32,9 @@ def grow(nodes, first, last, width, depth):
 
 
 @kernel
-def join(first, last, left, nodes, low, high, right, width, depth, out):
-    """Write left, leaves `low` to `high`, right multiplied in this order, for queries `first` to `last`."""
+def join(first, last, queries, nodes, width, depth, out):
+    """Write the product of left end, leaves and right end, in this order, of queries `first` to `last`."""
+    left, low, high, right = queries
     size = nodes.shape[1]
     front = np.empty(size)
     back = np.empty(size)
@@ -59,10 +60,10 @@ def join(first, last, left, nodes, low, high, right, width, depth, out):
 
 @kernel
 def slide(pieces, low, high, width, depth, out):
-    """Write the product of pieces `low[w]` to `high[w]` for every window w; neither bound may go back.
+    """Write the product of pieces `low[w]` to `high[w]` for every window w; neither bound may decrease.
 
     Two stacks: the products of each piece with all that follow it up to `middle`, and one product of all after that.
-    When the first stack runs out, the second is turned over into it. Each piece takes part in three products at most.
+    When the first stack is empty, the second is turned over into it. Each piece takes part in at most three products.
     """
     count, size = pieces.shape
     suffix = np.zeros((count + 1, size))

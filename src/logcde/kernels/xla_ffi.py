@@ -1,8 +1,8 @@
 """Kernels inside `jax.jit` on a CPU: the one module that knows the frame in which XLA calls a foreign function.
 
-A handler is a C function that Numba compiles, so nothing has to be built at install time and no call goes through the
-Python interpreter. It reads the addresses and dimensions of its arrays from the call frame, whose layout is that of
-XLA's `c_api.h`, and hands arrays to a kernel. If XLA refuses a handler, callers use pure JAX instead.
+A handler is a C function that Numba compiles, so nothing is built at install time and no call goes through the Python
+interpreter. It reads the addresses and dimensions of its arrays from the call frame, whose layout is that of XLA's
+`c_api.h`, and passes arrays to a kernel. If XLA refuses a handler, callers use pure JAX instead.
 """
 
 import ctypes
@@ -18,23 +18,25 @@ from logcde.kernels._jit import OPTIONS, inlined
 
 LOG = logging.getLogger("logcde")
 
-# Places of fields in bytes: of the frame, of its lists of arguments and results, of a buffer.
+# Offsets of fields in bytes: in the frame, in its lists of arguments and results, in a buffer.
 API, ARGUMENTS, RESULTS = 16, 40, 80
 EXTENSION, BUFFERS = 8, 32
 DATA, RANK, DIMENSIONS = 24, 32, 40
-# Of an extension, of the metadata that one of them asks for, and of the version of the interface.
+# In an extension, in the metadata that an extension asks for, and in the version of the interface.
 EXTENSION_KIND, METADATA, ASKS_FOR_METADATA = 8, 24, 1
 VERSION, VERSION_SIZE, MAJOR, MINOR, TRAITS = 8, 24, 16, 20, 32
 WRITTEN_FOR = 3
 
 
-def _pointer(kind: types.Type) -> Callable[..., Any]:
+def _pointer(pointer_type: types.Type) -> Callable[..., Any]:
+    """A function from an address to a pointer of this type."""
+
     @intrinsic
     def at(typingctx, address):
         def codegen(context, builder, signature, arguments):
-            return builder.inttoptr(arguments[0], context.get_value_type(kind))
+            return builder.inttoptr(arguments[0], context.get_value_type(pointer_type))
 
-        return kind(types.intp), codegen
+        return pointer_type(types.intp), codegen
 
     return at
 
@@ -44,8 +46,8 @@ untyped = _pointer(types.voidptr)
 
 
 @inlined
-def answers_query(frame):
-    """Whether XLA only asks for the version of the interface; then tell it the one that this module understands."""
+def answers_metadata_query(frame):
+    """Whether XLA only asks for the version of the interface; if so, write the one that this module understands."""
     extension = words(frame + EXTENSION)[0]
     if extension == 0 or halves(extension + EXTENSION_KIND)[0] != ASKS_FOR_METADATA:
         return False
@@ -53,7 +55,7 @@ def answers_query(frame):
     theirs, ours = api + 16, metadata + VERSION
     words(ours)[0] = VERSION_SIZE
     words(ours + 8)[0] = 0
-    # Fields are only ever added while the major version stays the same.
+    # Within a major version, fields are only ever added.
     halves(ours + MAJOR)[0] = 0
     halves(ours + MINOR)[0] = min(WRITTEN_FOR, halves(theirs + MINOR)[0])
     halves(metadata + TRAITS)[0] = 0
@@ -62,13 +64,13 @@ def answers_query(frame):
 
 @inlined
 def data(frame, arrays, number):
-    """Where one array's numbers are; `arrays` is ARGUMENTS or RESULTS."""
+    """The address of the numbers of one array; `arrays` is ARGUMENTS or RESULTS."""
     return untyped(words(words(words(frame + arrays + BUFFERS)[0] + 8 * number)[0] + DATA)[0])
 
 
 @inlined
 def batch_and_shape(frame, number, trailing):
-    """How many examples an argument has in its leading axes, and the address of its `trailing` last dimensions."""
+    """The number of examples in the leading axes of an argument, and the address of its `trailing` last dimensions."""
     found = words(words(frame + ARGUMENTS + BUFFERS)[0] + 8 * number)[0]
     dimensions, leading = words(found + DIMENSIONS)[0], words(found + RANK)[0] - trailing
     examples = 1
@@ -78,16 +80,16 @@ def batch_and_shape(frame, number, trailing):
 
 
 def handler(function: Callable[[Any], Any]) -> Any:
-    """Compile a function of the frame's address to what XLA can call, or take it from the cache on disk: see `_jit`."""
+    """Compile a function of the frame's address for XLA, or take it from the cache on disk: see `_jit`."""
     return cfunc(types.intp(types.intp), cache=OPTIONS["cache"])(function)
 
 
 def register(name: str, compiled: Any) -> bool:
-    """Make a handler known to XLA for CPUs; False, and one line in the log, if it does not want it."""
+    """Register a handler with XLA for CPUs; if XLA refuses it, log one line and return False."""
     try:
         capsule = jax.ffi.pycapsule(ctypes.c_void_p(compiled.address))
         jax.ffi.register_ffi_target(name, capsule, platform="cpu")
     except (RuntimeError, ValueError, TypeError) as reason:
-        LOG.warning("Kernel %s is not available to XLA, so pure JAX does its work, more slowly: %s", name, reason)
+        LOG.warning("XLA refuses the kernel %s, so slower pure JAX replaces it: %s", name, reason)
         return False
     return True

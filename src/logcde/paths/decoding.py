@@ -1,7 +1,7 @@
-"""From the realised path back to the data: the inverse that the proof of injectivity in `app:proof_faithfulness` uses.
+"""From the realised path back to the data: the inverse in the proof of injectivity in `app:proof_faithfulness`.
 
 Only the vertices of the path are read. Where its time stands still there is an event: counts say which channels were
-observed, values where they came to, and the log-signature of the segment which higher-order terms there were.
+observed, positions say their values, and the log-signature of the segment gives the higher-order terms.
 """
 
 import functools
@@ -23,12 +23,12 @@ from logcde.streams.schema import listed
 
 
 def decode(paths: RealisedPath | Sequence[RealisedPath]) -> Streams:
-    """The streams that were realised: one path as one series, or all paths of a data set.
+    """Recover the streams that were realised, from one path or from all paths of a data set.
 
-    Times, observed sets, values and the continuous channels come back exactly, higher-order terms to rounding. A knot
-    of the continuous channels that is at the stamp of an event and on the line between its neighbours, to the last bit,
-    is not needed and comes back only as a point of that line. Schema, ids and origins are no part of a path; they are
-    kept beside it. With scales, values come back in their units.
+    Times, observed sets, values and continuous channels come back exactly, higher-order terms to rounding. A knot of
+    the continuous channels that is at the stamp of an event and exactly on the line between its neighbours is redundant
+    and does not come back as a knot. Schema, ids and origins are not part of a path and are stored with it. If the
+    embedding scales values, they come back scaled.
 
     >>> from logcde.embedding import Embedding
     >>> from logcde.paths.realisation import realise
@@ -44,7 +44,7 @@ def decode(paths: RealisedPath | Sequence[RealisedPath]) -> Streams:
 def _decode(path: RealisedPath) -> Streams:
     coordinates, schema = path.coordinates, path.schema
     _check(coordinates)
-    # The first segment leads to the first values of the continuous channels, before anything happens.
+    # The first segment leads from 0 to the first values of the continuous channels, before any event.
     positions, times = path.positions[1:], path.times[1:]
     first = np.append(0, 1 + np.flatnonzero(np.diff(times) > 0))
     last = np.append(first[1:], len(times)) - 1
@@ -76,32 +76,35 @@ def _decode(path: RealisedPath) -> Streams:
 
 
 def _check(coordinates: Coordinates) -> None:
-    """Refuse a path that does not determine the data."""
+    """Raise an error if the path does not determine the data."""
     lost = (("counts", coordinates.counts, WITHOUT_COUNTS), ("time", coordinates.time, WITHOUT_TIME))
     for name, present, invariance in lost:
         if not present:
             raise EmbeddingError(
-                f"This path was realised without {name} and cannot be decoded: other data have it as well. "
-                f"{invariance} To decode, realise with an embedding that has {name}."
+                f"This path was realised without {name} and cannot be decoded: other data have the same path. "
+                f"{invariance}",
+                f"To decode, realise with an embedding that has {name}.",
             )
     terms = coordinates.schema.terms
     above = [term.name for term in terms if term.degree > coordinates.depth]
     if above:
         degree = max(term.degree for term in terms)
         raise EmbeddingError(
-            f"The terms {listed(above)} are of higher degree than the depth of this path, {coordinates.depth}, which "
-            f"does not contain them. Realise with an embedding of depth {degree}."
+            f"The path has depth {coordinates.depth} and does not contain the terms {listed(above)}, whose degree is "
+            "higher.",
+            f"Realise with an embedding of depth {degree}.",
         )
     if terms and np.linalg.matrix_rank(_brackets(coordinates.schema)[1]) < len(terms):
         raise EmbeddingError(
-            f"The terms {listed([term.name for term in terms])} are not independent of each other as brackets, so the "
-            "path contains some combinations of them only. Keep independent ones, such as brackets of a Lyndon basis."
+            f"The terms {listed([term.name for term in terms])} are linearly dependent as brackets, so the path "
+            "determines only some combinations of them.",
+            "Keep independent ones, such as brackets of a Lyndon basis.",
         )
 
 
 @functools.cache
 def _brackets(schema: Schema) -> tuple[Basis, Float64[np.ndarray, "term lie"]]:
-    """A basis over the channels that terms name, and the terms in it."""
+    """A basis over the channels that occur in terms, and the coordinates of the terms in it."""
     named = {letter for term in schema.terms for letter in term.letters}
     letters = tuple(channel for channel in schema.channels if channel in named)
     basis = Basis(letters, max(term.degree for term in schema.terms))
@@ -109,7 +112,7 @@ def _brackets(schema: Schema) -> tuple[Basis, Float64[np.ndarray, "term lie"]]:
 
 
 def _terms(segment: Float64[np.ndarray, "vertex letter"], schema: Schema) -> Float64[np.ndarray, "term"]:
-    """The terms of one event. Letters that no term names do not matter: a projected path has a projected signature."""
+    """The terms of one event. Other letters do not matter: the signature of a projection is the projected signature."""
     basis, brackets = _brackets(schema)
     columns = [schema.channels.index(letter) for letter in basis.letters]
     element = log_signature(np.diff(segment[:, columns], axis=0), basis)
@@ -117,6 +120,6 @@ def _terms(segment: Float64[np.ndarray, "vertex letter"], schema: Schema) -> Flo
 
 
 def _knots(values: np.ndarray, times: np.ndarray, at_event: np.ndarray) -> Knots:
-    """The continuous channels beside time: every moment without an event is a knot, one with an event may be."""
+    """Knots of the continuous channels: every moment without an event is one, a moment with an event may be."""
     kept = corners(times, values[:, :-1], ~at_event)
     return Knots(np.array([0, int(kept.sum())]), times[kept], values[kept, :-1])

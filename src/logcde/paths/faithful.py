@@ -1,8 +1,7 @@
-"""Whether an embedding tells the series of a data set apart: `prop:faithfulness`, asked of data rather than in general.
+"""Whether an embedding tells the series of a data set apart, and what would be lost without counts or time.
 
-Paths are compared by what of the data reaches them, log-signatures as the host engine computes them, to rounding.
-
-What of a data set would be lost without counts or without time (`app:invariances`), in numbers of these data.
+`prop:faithfulness` and `app:invariances` of the paper, checked on data. Paths are compared by the part of the data that
+reaches them, log-signatures as the host engine computes them, to rounding.
 """
 
 import dataclasses
@@ -15,21 +14,25 @@ from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.embedding import Embedding
 from logcde.embedding.factors import increments_of, intervals_of
 from logcde.embedding.host import compose
-from logcde.paths.canonical import EPSILON, Rows, alike, data_labels, path_labels, scales
+from logcde.paths.canonical import data_labels, path_labels
+from logcde.paths.rounding import EPSILON, Rows, alike, scales
 from logcde.streams import Cuts, Partition, Streams
 from logcde.streams.clock import unit_name
 from logcde.streams.ragged import offsets_of, owners, take
 from logcde.streams.schema import listed
 
 ROUNDING = 8 * EPSILON
-"""Log-signatures that differ by less than this share of what was added up in them count as the same."""
+"""Log-signatures are the same if they differ by less than this share of their scale: see `rounding.scales`."""
 BLOCK = 2**22
-"""How many numbers of log-signatures are held at once."""
+"""Numbers of log-signatures that are held at once."""
 SHOWN = 5
+"""Groups of series that a report lists."""
+MOST_SERIES = 10_000
+"""Series that `unseen` compares with each other, by default."""
 
 
 class Reason(enum.StrEnum):
-    """Where different data become the same: already on the path, or only in its truncated log-signatures."""
+    """Where different data coincide: already on the path, or only in its truncated log-signatures."""
 
     PATH = "path"
     FEATURES = "features"
@@ -37,7 +40,7 @@ class Reason(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Collision:
-    """Series, by their ids, that are not all the same and that the embedding does not tell apart."""
+    """Ids of series that are not all the same, but that the embedding does not tell apart."""
 
     series: tuple
     reason: Reason
@@ -51,13 +54,20 @@ class Collision:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Faithfulness:
-    """What `check_faithful` found. Series with identical data are `duplicates`, which is no collision."""
+    """The report of `check_faithful`.
+
+    Attributes:
+        series: Number of series.
+        collisions: Groups of series that the embedding does not tell apart.
+        duplicates: Ids of series with identical data, which is no collision.
+        compared: Whether log-signatures were compared as well as paths.
+        invariances: What the embedding cannot tell apart in general, in sentences.
+    """
 
     series: int
     collisions: tuple[Collision, ...]
     duplicates: tuple[tuple, ...]
     compared: bool
-    """Whether log-signatures were compared as well as paths."""
     invariances: tuple[str, ...]
 
     @property
@@ -68,7 +78,7 @@ class Faithfulness:
     def __str__(self) -> str:
         how = "paths and by their log-signatures on this partition" if self.compared else "paths"
         if self.faithful:
-            lines = [f"Faithful: those of these {self.series} series that differ are told apart by their {how}."]
+            lines = [f"Faithful: all different series among these {self.series} are told apart by their {how}."]
         else:
             collide = "collides" if len(self.collisions) == 1 else "collide"
             lines = [f"Not faithful: among these {self.series} series, {_groups(len(self.collisions))} {collide}."]
@@ -87,9 +97,17 @@ class Faithfulness:
 
 
 def check_faithful(streams: Streams, embedding: Embedding, partition: Partition | None = None) -> Faithfulness:
-    """Whether any two series that differ collide under these options, on their paths or on this partition, and which.
+    """Find the series that differ but that an embedding does not tell apart.
 
-    Stamps count from each series' own origin, as the embedding takes them.
+    Stamps count from each series' own origin, as in the embedding.
+
+    Args:
+        streams: The data set.
+        embedding: Options of the embedding.
+        partition: Query intervals on which log-signatures are compared. Without it, only paths are.
+
+    Returns:
+        A report; `print` it, or read `faithful` and `collisions`.
 
     >>> streams = Streams.from_arrays([[0.5, 1.0], [0.5]], [[[5.0], [5.0]], [[5.0]]], ids=["p1", "p2"])
     >>> check_faithful(streams, Embedding()).faithful
@@ -117,7 +135,7 @@ def check_faithful(streams: Streams, embedding: Embedding, partition: Partition 
 
 
 def _clashes(coarse: np.ndarray, fine: np.ndarray) -> list[np.ndarray]:
-    """Groups of series with one coarse label that have more than one fine label."""
+    """Groups of series with one coarse label and more than one fine label."""
     order = np.lexsort((fine, coarse))
     groups = np.split(order, 1 + np.flatnonzero(np.diff(coarse[order])))
     return [np.sort(group) for group in groups if len(group) > 1 and fine[group[0]] != fine[group[-1]]]
@@ -126,7 +144,7 @@ def _clashes(coarse: np.ndarray, fine: np.ndarray) -> list[np.ndarray]:
 def _feature_labels(
     streams: Streams, coordinates: Coordinates, cuts: Cuts, paths: Int64[np.ndarray, "series"], precision: float
 ) -> Int64[np.ndarray, "series"]:
-    """Labels that two series share if they have as many intervals and the same log-signatures, to rounding."""
+    """Label series such that two have the same label if their log-signatures agree to rounding."""
     chosen, which = np.unique(paths, return_inverse=True)
     lengths = np.diff(cuts.offsets)[chosen] - 1
     longest, dimension = int(lengths.max(initial=0)), coordinates.basis.dimension
@@ -138,7 +156,7 @@ def _feature_labels(
         rounding = ROUNDING * scales(some, intervals, coordinates)
         if precision > EPSILON:
             rounding += precision * np.abs(values)
-        place = np.arange(len(intervals)) - offsets_of(lengths[index])[intervals.series]
+        place = np.arange(intervals.count) - offsets_of(lengths[index])[intervals.series]
         padded = np.zeros((2, len(index), longest, dimension))
         padded[:, intervals.series, place] = values, rounding
         return Rows(*padded.reshape(2, len(index), -1))
@@ -154,17 +172,23 @@ def _more(count: int) -> list[str]:
     return [f"- and {_groups(count - SHOWN)} more"] if count > SHOWN else []
 
 
-MOST_SERIES = 10_000
-"""Series that are compared with each other, by default."""
-
-
 @dataclasses.dataclass(frozen=True, repr=False)
 class Unseen:
-    """What an embedding without counts, or without time, would not see. Made by `unseen`.
+    """What an embedding without counts, or without time, would not see: the report of `unseen`.
 
-    `repeats` are observations that repeat the last value of their channel, `silent` the events that consist of nothing
-    else. `same_without_counts` and `same_without_time` are groups of series, by their ids, that are not all the same
-    and would have the same path; `compared` says how many series were looked at for that.
+    Attributes:
+        series: Number of series.
+        compared: Number of series that were compared with each other.
+        observations: Number of observations.
+        repeats: Observations that repeat the last value of their channel.
+        events: Number of events.
+        silent: Events that consist of such repeats only.
+        gaps: Number of gaps between neighbouring events of one series.
+        shortest_gap: The shortest of them.
+        longest_gap: The longest of them.
+        same_without_counts: Groups of ids of series that differ, but would have the same path without counts.
+        same_without_time: Groups of ids of series that differ, but would have the same path without time.
+        unit: Unit of time.
     """
 
     series: int
@@ -206,7 +230,11 @@ class Unseen:
 
 
 def unseen(streams: Streams, most: int = MOST_SERIES) -> Unseen:
-    """Count what would be lost. At most so many series are compared with each other; the rest is told of all.
+    """Count what would be lost without counts, or without time.
+
+    Args:
+        streams: The data set.
+        most: Series that are compared with each other, at most. Everything else is counted over all series.
 
     >>> streams = Streams.from_arrays([[0.5, 1.0], [0.5]], [[[5.0], [5.0]], [[5.0]]], ids=["p1", "p2"])
     >>> unseen(streams).repeats, unseen(streams).same_without_counts
@@ -233,16 +261,15 @@ def unseen(streams: Streams, most: int = MOST_SERIES) -> Unseen:
 
 
 def _same(streams: Streams, embedding: Embedding) -> tuple[tuple, ...]:
-    """Groups of series that would have the same path: the depth does not matter for that."""
+    """Groups of series that would have the same path; the depth does not matter for that."""
     return tuple(collision.series for collision in check_faithful(streams, embedding).collisions)
 
 
 def _unseen_groups(groups: tuple[tuple, ...]) -> str:
     if not groups:
-        return "No two series that differ would become the same."
+        return "No two different series would become the same."
     members = sum(map(len, groups))
     which = "1 group of series" if len(groups) == 1 else f"{len(groups):,} groups of series"
     return (
-        f"In {which} ({members:,} series), such as {listed(groups[0], 5)}, those that differ would become the same "
-        "path."
+        f"In {which} ({members:,} series), such as {listed(groups[0], 5)}, different series would have the same path."
     )

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64
 
 from logcde.errors import StreamError, Where
-from logcde.kernels.sampling import choose
+from logcde.kernels.events import choose
 from logcde.streams.ragged import offsets_of, owners
 from logcde.streams.schema import Schema
 from logcde.streams.streams import Streams

@@ -1,7 +1,7 @@
-"""Small matrices and vectors side by side, one in each lane: what the kernels of flows are built from.
+"""Vector instructions for many small matrices and vectors, one in each lane: the building blocks of the flow kernels.
 
-A "row" here is WIDE neighbouring numbers, entry r of WIDE vectors at once; a matrix is size x size such rows, `down`
-and `right` numbers apart. Plain loops would do the same, slower: see `_simd`. Numbers are of single or double
+A "row" here is WIDE contiguous numbers, entry r of WIDE vectors at once; a matrix is size x size such rows, `down` and
+`right` numbers apart. Plain loops would compute the same, but more slowly, see `_simd`. Numbers have single or double
 precision.
 """
 
@@ -12,9 +12,10 @@ from numba.core import cgutils
 from logcde.kernels._simd import instruction
 
 WIDE = 8
+"""Matrices that are processed together."""
 
 
-def _kind(array_type):
+def _number_type(array_type):
     return ir.FloatType() if array_type.dtype == types.float32 else ir.DoubleType()
 
 
@@ -24,7 +25,7 @@ class _Rows:
     def __init__(self, context, builder, array_type, array):
         self.builder = builder
         self.data = context.make_array(array_type)(context, builder, array).data
-        self.vector = ir.VectorType(_kind(array_type), WIDE)
+        self.vector = ir.VectorType(_number_type(array_type), WIDE)
         self.align = array_type.dtype.bitwidth // 8
 
     def _address(self, position):
@@ -54,17 +55,22 @@ def _wide(builder):
 
 @instruction
 def affine(typingctx, target, t, base, b, matrix, m, down, right, source, s, size, scale):
-    """target = base + scale * matrix @ source, in every lane; vectors lie row after row."""
+    """target = base + scale * matrix @ source, in every lane; the rows of vectors are contiguous."""
     place = types.uint64
     number = target.dtype
     signature = types.void(target, place, base, place, matrix, place, place, place, source, place, place, number)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, t, base, b, matrix, m, down, right, source, s, size, scale = args
         into, start, entries, vector = (
-            _Rows(context, builder, kind, array)
-            for kind, array in ((kinds[0], target), (kinds[2], base), (kinds[4], matrix), (kinds[8], source))
+            _Rows(context, builder, array_type, array)
+            for array_type, array in (
+                (array_types[0], target),
+                (array_types[2], base),
+                (array_types[4], matrix),
+                (array_types[8], source),
+            )
         )
         factor, wide = _splat(builder, scale), _wide(builder)
         total = cgutils.alloca_once(builder, into.vector)
@@ -90,11 +96,16 @@ def descend(typingctx, target, t, total, o, matrix, m, down, right, source, s, s
     signature = types.void(target, place, total, place, matrix, place, place, place, source, place, place, number)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         target, t, total, o, matrix, m, down, right, source, s, size, scale = args
         into, onto, entries, vector = (
-            _Rows(context, builder, kind, array)
-            for kind, array in ((kinds[0], target), (kinds[2], total), (kinds[4], matrix), (kinds[8], source))
+            _Rows(context, builder, array_type, array)
+            for array_type, array in (
+                (array_types[0], target),
+                (array_types[2], total),
+                (array_types[4], matrix),
+                (array_types[8], source),
+            )
         )
         factor, wide = _splat(builder, scale), _wide(builder)
         product = cgutils.alloca_once(builder, into.vector)
@@ -115,16 +126,16 @@ def descend(typingctx, target, t, total, o, matrix, m, down, right, source, s, s
 
 @instruction
 def add_outer(typingctx, matrix, m, down, right, left, a, other, b, size, terms):
-    """matrix[r, c] += sum over k < terms of left[k, r] * other[k, c], in every lane; vectors lie one after another."""
+    """matrix[r, c] += sum over k < terms of left[k, r] * other[k, c], in every lane; vectors are contiguous."""
     place = types.uint64
     signature = types.void(matrix, place, place, place, left, place, other, place, place, place)
 
     def codegen(context, builder, signature, args):
-        kinds = signature.args
+        array_types = signature.args
         matrix, m, down, right, left, a, other, b, size, terms = args
         entries, lefts, others = (
-            _Rows(context, builder, kind, array)
-            for kind, array in ((kinds[0], matrix), (kinds[4], left), (kinds[6], other))
+            _Rows(context, builder, array_type, array)
+            for array_type, array in ((array_types[0], matrix), (array_types[4], left), (array_types[6], other))
         )
         wide = _wide(builder)
         vector = builder.mul(size, wide)
@@ -148,7 +159,7 @@ def add_outer(typingctx, matrix, m, down, right, left, a, other, b, size, terms)
 
 @instruction
 def add_rows(typingctx, target, t, source, s, size, scale):
-    """target += scale * source, in every lane; vectors lie row after row."""
+    """target += scale * source, in every lane; the rows of vectors are contiguous."""
     place = types.uint64
     signature = types.void(target, place, source, place, place, target.dtype)
 
@@ -169,7 +180,7 @@ def add_rows(typingctx, target, t, source, s, size, scale):
 
 @instruction
 def copy_rows(typingctx, target, t, target_step, source, s, source_step, rows):
-    """Copy rows from one array to another, each with its own distance between them."""
+    """Copy rows from one array to another, each with its own distance between rows."""
     place = types.uint64
     signature = types.void(target, place, place, source, place, place, place)
 
@@ -187,7 +198,7 @@ def copy_rows(typingctx, target, t, target_step, source, s, source_step, rows):
 
 @instruction
 def largest_norm(typingctx, matrix, m, down, right, size):
-    """The largest 1-norm of the matrices in all lanes; not a number if one of them has one that is not."""
+    """The largest 1-norm of the matrices in all lanes; NaN if a matrix contains NaN."""
     place = types.uint64
     signature = matrix.dtype(matrix, place, place, place, place)
 
@@ -197,8 +208,8 @@ def largest_norm(typingctx, matrix, m, down, right, size):
         element = entries.vector.element
         zero = ir.Constant(entries.vector, [0.0] * WIDE)
         name = f"llvm.fabs.v{WIDE}f{entries.align * 8}"
-        signature_of_it = ir.FunctionType(entries.vector, [entries.vector])
-        magnitude = cgutils.get_or_insert_function(builder.module, signature_of_it, name)
+        magnitude_type = ir.FunctionType(entries.vector, [entries.vector])
+        magnitude = cgutils.get_or_insert_function(builder.module, magnitude_type, name)
         total, largest = (cgutils.alloca_once(builder, entries.vector) for _ in range(2))
         builder.store(zero, largest)
         with cgutils.for_range(builder, size) as column:
@@ -208,7 +219,7 @@ def largest_norm(typingctx, matrix, m, down, right, size):
                 entry = entries.load(builder.add(start, builder.mul(row.index, down)))
                 builder.store(builder.fadd(builder.load(total), builder.call(magnitude, [entry])), total)
             old, new = builder.load(largest), builder.load(total)
-            # Ordered comparison: a sum that is not a number is kept, and stays.
+            # An ordered comparison with NaN is false, so a NaN is taken over and stays.
             builder.store(builder.select(builder.fcmp_ordered("<=", new, old), old, new), largest)
         lanes, found = builder.load(largest), cgutils.alloca_once_value(builder, element(0.0))
         for lane in range(WIDE):
