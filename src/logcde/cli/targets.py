@@ -221,9 +221,9 @@ class Examples:
 
 def end(streams: "Streams", table: Table, gap: float) -> "Streams":
     """Streams that end a `gap` after their last event, unless the user says when."""
-    from logcde.estimators.data import last_stamps, with_horizon
+    from logcde.estimators.data import last_times, with_horizon
 
-    return streams if table.horizon is not None else with_horizon(streams, last_stamps(streams) + gap)
+    return streams if table.horizon is not None else with_horizon(streams, last_times(streams) + gap)
 
 
 def read_examples(

@@ -233,17 +233,17 @@ class Forecast(AbstractNumbers):
 
     def truth(self, answers: Any, streams: "Streams") -> tuple[Any, Any]:
         """Wherever there is something to compare with: other streams, or the next values of these."""
-        from logcde.estimators.forecaster import asked_by
+        from logcde.estimators.forecaster import queries_of_targets
 
-        asked = asked_by(streams if answers is None else answers)
-        return np.split(asked.times, asked.offsets[1:-1]), asked.answers
+        asked = queries_of_targets(streams if answers is None else answers)
+        return np.split(asked.times, asked.offsets[1:-1]), asked.targets
 
     def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predicted:
         """Numbers at these times, by default at the end of every series."""
-        from logcde.estimators.forecaster import asked_at
+        from logcde.estimators.forecaster import queries_at
         from logcde.streams.ragged import owners
 
-        asked = asked_at(streams.horizon[:, None] if at is None else at, streams)
+        asked = queries_at(streams.horizon[:, None] if at is None else at, streams)
         found = estimator.predict(streams, at=np.split(asked.times, asked.offsets[1:-1]))
         return Predicted(owners(asked.offsets), asked.times, found[asked.present])
 
