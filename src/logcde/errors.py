@@ -16,6 +16,7 @@ class Remedy(enum.Enum):
     The value is the advice for Python users. Advice that is the same everywhere is plain text instead.
     """
 
+    DATA_FOLDER = "Pass the folder of data sets as path=, or set the environment variable LOGCDE_DATA to it."
     SORT = "Sort the rows by time, or pass sort=True."
 
 
