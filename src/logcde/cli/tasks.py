@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logcde.errors import TableError
-from logcde.report.record import Kind
+from logcde.report.record import Task
 
 HIGHER = {"accuracy": True, "balanced accuracy": True, "log loss": False, "auroc": True}
 HIGHER |= {"mse": False, "mae": False, "r2": True}
@@ -83,7 +83,7 @@ class Predicted:
 class AbstractTask(abc.ABC):
     """What a model is for."""
 
-    name: Kind
+    name: Task
     estimator: str
     """The class of `logcde.estimators`."""
     score: str
@@ -252,7 +252,7 @@ class Forecast(AbstractNumbers):
         return {f"prediction_{name}": _output(number) for number, name in enumerate(outputs)}
 
 
-TASKS: dict[Kind, AbstractTask] = {"classify": Classify(), "regress": Regress(), "forecast": Forecast()}
+TASKS: dict[Task, AbstractTask] = {"classify": Classify(), "regress": Regress(), "forecast": Forecast()}
 
 
 def _only_at_the_end(at: Any) -> None:

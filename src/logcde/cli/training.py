@@ -23,7 +23,7 @@ from logcde.cli.tasks import Scored, score, table_of
 from logcde.errors import TrainingError
 from logcde.estimators import saving
 from logcde.estimators.choosing import median_gap
-from logcde.report.record import CONFIG, RUN, Channel, Chosen, Data, HeldOut, Look, Run, write_run
+from logcde.report.record import CONFIG, RUN, Channel, Data, Evaluation, HeldOut, Run, Setting, write_run
 from logcde.streams.partition import Every
 from logcde.streams.schema import listed
 from logcde.train import Checkpoints
@@ -267,14 +267,14 @@ def _record(fitted: Fitted, options: dict[str, Any], command: str) -> Run:
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         config=options,
         task=examples.task.name,
-        why_task=examples.why,
+        task_reason=examples.why,
         outputs=list(examples.outputs),
         classes=fitted.classes,
         prior=fitted.prior,
         data=_data(fitted),
-        choices={name: Chosen(repr(one.value), one.reason) for name, one in estimator.choices_.items()},
+        choices={name: Setting(repr(one.value), one.reason) for name, one in estimator.choices_.items()},
         parameters=fitted.parameters,
-        history=[Look(**dataclasses.asdict(look)) for look in estimator.history_],
+        history=[Evaluation(**dataclasses.asdict(one)) for one in estimator.history_],
         metrics={} if scored is None else dict(scored.metrics),
         baseline={} if scored is None else dict(scored.baseline),
         held_out=None if scored is None else _held_out(scored),
