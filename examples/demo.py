@@ -220,7 +220,7 @@ def draw(waves: Waves, fitted: Fitted, rival: Filled, file: Path) -> None:
     at = scored.found.time[mine]
     figure = plot.figure_of(9, 6.4)
     top, *panels = figure.subplots(1 + len(CHANNELS), 1, sharex=True, height_ratios=(1, 2, 2))
-    plot.raster(top, waves.data.streams, series)
+    plot.channel_raster(top, waves.data.streams, series)
     top.set_title("Observed: a tick for each value, each channel at times of its own", loc="left", fontsize=10)
     grid = np.linspace(0, HORIZON, 400)
     curve = waves.drawn.waves(series, grid)

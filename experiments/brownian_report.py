@@ -240,7 +240,7 @@ def _draw(config: "BrownianConfig", runs: Runs, rows: Sequence[Row], best: str, 
             drawn[f"paper, level {level}"] = (np.array([errors[row.m] for row in rows]), np.zeros(len(rows)))
     figure = plot.figure_of(6.4, 4.8)
     dashed = [label for label in drawn if not label.startswith("level")]
-    axes = plot.against(figure.subplots(), [row.m for row in rows], drawn, dashed)
+    axes = plot.loglog_errorbars(figure.subplots(), [row.m for row in rows], drawn, dashed)
     axes.set_xlabel("query intervals")
     axes.set_ylabel("test MSE")
     plot.save(figure, folder / "errors.png")

@@ -235,7 +235,7 @@ def _draw(lives: Mapping[str, "Live"], folder: Path) -> None:
     left, right = figure.subplots(1, 2)
     for axes, area in ((left, "auroc"), (right, "auprc")):
         lines = {name: np.array(getattr(live.hours, area)) for name, live in lives.items()}
-        plot.hours(axes, np.arange(1, 49), lines).set_ylabel(area.upper())
+        plot.scores_over_time(axes, np.arange(1, 49), lines).set_ylabel(area.upper())
         axes.set_xlabel("hours since admission")
     plot.save(figure, folder / "hours.png")
     for name, live in lives.items():

@@ -216,7 +216,7 @@ def _draw_curves(runs: Runs, file: Path) -> None:
     panels = figure.subplots(1, len(regimes), sharey=True, squeeze=False)[0]
     for number, (axes, regime) in enumerate(zip(panels, regimes, strict=True)):
         found = [record.outcome.curve for (mine, _), record in runs.items() if mine == regime]
-        plot.curves(
+        plot.loss_curves(
             axes, np.array([c.training for c in found]), np.array([c.held_out for c in found]), "", number
         ).set_title(NAMES[regime].replace("\n", " "), fontsize=10)
     panels[0].set_ylabel("MSE (dashed: training, solid: test)")
@@ -243,7 +243,7 @@ def _draw_example(regime: str, config: "SinusoidConfig", seed: int, file: Path) 
     plot.intervals(top, np.concatenate([[0.0], queries]))
     top.set_title(f"{NAMES[regime].replace(chr(10), ' ')}: signal, observations, targets", loc="left", fontsize=11)
     top.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.02))
-    plot.raster(bottom, one).set_xlabel("time")
+    plot.channel_raster(bottom, one).set_xlabel("time")
     plot.save(figure, file)
 
 
@@ -277,7 +277,7 @@ def _draw_variants(final: Mapping[str, Runs], file: Path) -> None:
             name: [record.outcome.mse[regime] / UNIT for (mine, _), record in runs.items() if mine == regime]
             for name, runs in final.items()
         }
-        plot.dots(axes, {name: values for name, values in groups.items() if values}, number)
+        plot.strip(axes, {name: values for name, values in groups.items() if values}, number)
         axes.set_title(NAMES[regime].replace("\n", " "), fontsize=10)
         axes.set_xlabel("test MSE (1e-2)")
     plot.save(figure, file)

@@ -205,7 +205,7 @@ def _draw(rows: Sequence[Row], file: Path) -> None:
                 points = [(row.mean, row.std) for row in line]
                 shift = 0.6 * PERCENT * (number - (len(models) - 1) / 2)  # so that bars do not hide each other
                 drops = [row.drop + shift for row in line]
-                plot.dropping(axes, drops, points, MODELS[model], number, open_marks=model in OF_ROWS)
+                plot.drop_curve(axes, drops, points, MODELS[model], number, open_marks=model in OF_ROWS)
         constant, (low, high) = constant_of(rows, dataset), axes.get_ylim()
         if constant is not None and low < constant < high:
             axes.axhline(constant, color="0.6", lw=1.0, dashes=(1, 2), label=CONSTANT)

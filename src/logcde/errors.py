@@ -16,6 +16,7 @@ class Remedy(enum.Enum):
     The value is the advice for Python users. Advice that is the same everywhere is plain text instead.
     """
 
+    DATA_FOLDER = "Pass the folder of data sets as path=, or set the environment variable LOGCDE_DATA to it."
     SORT = "Sort the rows by time, or pass sort=True."
     DUPLICATES = "Keep one of them, or pass duplicates=KeepLast() or duplicates=Average()."
     EMPTY = "Leave it out, or pass empty=Drop() to leave out all such series, or empty=Keep() to keep them."

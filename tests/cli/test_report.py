@@ -10,14 +10,14 @@ from logcde.errors import ArtefactError
 from logcde.report.record import RUN, write_run
 from tests.cli.tables import run
 from tests.report.reading import opened
-from tests.report.runs import of_classes
+from tests.report.runs import classifier_run
 
 
 @pytest.fixture
 def model(folder, tmp_path):
     """The folder of a model, with a record beside it."""
     copy = shutil.copytree(folder, tmp_path / "model")
-    made = of_classes(["ill", "well"], ["ill", "well"], [[0.9, 0.1], [0.6, 0.4]])
+    made = classifier_run(["ill", "well"], ["ill", "well"], [[0.9, 0.1], [0.6, 0.4]])
     (copy / RUN).write_text(write_run(made), "utf-8")
     return copy
 
@@ -26,7 +26,7 @@ def test_a_page_in_the_folder_or_elsewhere(model, tmp_path, capsys):
     assert run("report", model) == 0
     assert capsys.readouterr().out == f"{model / 'report.html'}: the report. Open it in a browser.\n"
     seen = opened((model / "report.html").read_text("utf-8"))
-    assert "An accuracy of 0.5 on 2 series that training has never seen. Always answering ill would" in seen.text
+    assert "An accuracy of 0.5 on 2 held-out series. Always predicting ill has" in seen.text
     assert 'file = "vitals of <script>' in seen.text
     assert run("report", model, "-o", tmp_path / "new" / "page.html") == 0
     assert (tmp_path / "new" / "page.html").read_bytes() == (model / "report.html").read_bytes()

@@ -1,4 +1,4 @@
-"""Small data sets as the files that the archive has, for tests to read."""
+"""Writers of small data sets in the formats of the archive."""
 
 import numpy as np
 

@@ -25,7 +25,7 @@ def test_increments_and_areas_have_the_moments_of_brownian_motion(paths):
     np.testing.assert_allclose(correlation, np.eye(10), atol=5 / np.sqrt(size))
 
 
-def test_states_are_those_of_exponentials_of_every_step(paths):
+def test_states_equal_products_of_exponentials(paths):
     state = np.array([1.0, 0.0])
     areas = dict(zip(Basis(LETTERS, 2).labels, paths.increments[7].T, strict=True))
     for step in range(64):
@@ -34,7 +34,7 @@ def test_states_are_those_of_exponentials_of_every_step(paths):
     np.testing.assert_allclose(paths.states[7, -1], state, rtol=1e-10)
 
 
-def test_embedded_streams_compose_to_the_lie_elements_of_the_intervals(paths):
+def test_logsigs_of_intervals_compose_steps(paths):
     data = paths.dataset([0, 10, 64])
     logsigs = Embedding(depth=2, counts=False)(data.streams, data.partition)
     first = paths.increments[:, :10]
@@ -46,7 +46,7 @@ def test_embedded_streams_compose_to_the_lie_elements_of_the_intervals(paths):
     np.testing.assert_allclose(logsigs.values[:, :, 4], np.broadcast_to([10 / 64, 54 / 64], (400, 2)), atol=1e-12)
 
 
-def test_the_true_system_errs_less_with_areas_and_with_more_intervals(paths):
+def test_oracle_error_falls_with_depth_and_intervals(paths):
     errors = {}
     for intervals in (2, 16):
         data = paths.dataset(aligned_cuts(intervals, seed=1, steps=64))
@@ -58,21 +58,21 @@ def test_the_true_system_errs_less_with_areas_and_with_more_intervals(paths):
     assert errors[2, 2] > 10 * errors[16, 2]
 
 
-def test_the_true_system_on_the_fine_steps_is_the_truth(paths):
+def test_oracle_is_exact_on_fine_steps(paths):
     data = paths.dataset(np.arange(65))
     best = oracle(Embedding(depth=2, counts=False)(data.streams, data.partition))
-    # What is left are areas between a step and the half gaps of time around it, which do not drive the system.
+    # The rest are areas between a step and the time around it, which do not drive the system.
     np.testing.assert_allclose(best, data.targets, atol=1e-12)
 
 
-def test_letters_that_do_not_drive_the_system_do_not_matter():
+def test_solve_ignores_other_letters():
     steps = np.random.default_rng(0).normal(size=(2, 5, 10)) * 0.1
     changed = steps.copy()
     changed[..., [2, 3, 5, 6, 7, 8, 9]] = 1.0
     np.testing.assert_allclose(solve(steps, Basis(LETTERS, 2)), solve(changed, Basis(LETTERS, 2)), rtol=1e-12)
 
 
-def test_cuts_are_increasing_grid_points():
+def test_aligned_cuts_are_increasing_grid_points():
     for intervals in (1, 2, 64):
         cuts = aligned_cuts(intervals, seed=(0, 1), steps=64)
         assert len(cuts) == intervals + 1
@@ -80,8 +80,8 @@ def test_cuts_are_increasing_grid_points():
         assert (np.diff(cuts) > 0).all()
 
 
-def test_bad_requests_are_refused():
-    with pytest.raises(DatasetError, match="16 steps cannot be cut into 17 intervals. Ask for 1 to 16"):
+def test_invalid_sizes_are_refused():
+    with pytest.raises(DatasetError, match="16 steps cannot be cut into 17 intervals. Choose 1 to 16"):
         aligned_cuts(17, seed=0, steps=16)
-    with pytest.raises(DatasetError, match="at least one each"):
+    with pytest.raises(DatasetError, match="series=0"):
         brownian(series=0, seed=0)

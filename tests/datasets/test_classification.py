@@ -1,5 +1,3 @@
-import json
-import re
 from math import ceil
 
 import numpy as np
@@ -7,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.lags import lagged
 from logcde import Embedding
-from logcde.datasets import Split, deduplicated, load, split, windows
+from logcde.datasets import deduplicated, load, windows
 from logcde.errors import DatasetError
 from logcde.streams import PerChannel, PerEvent, Streams, drop_observations, with_time_channel
 from tests.datasets.files import small, write_npz
@@ -21,7 +18,7 @@ def data(tmp_path):
     return load("Small", tmp_path)
 
 
-def test_some_series(data):
+def test_getitem_selects_series(data):
     assert repr(data) == "Classification(Small: 2 train + 2 test series, 3 channels, 4 to 6 steps, 2 classes)"
     some = data[[2, 0]]
     assert (some.labels.tolist(), some.tested.tolist(), some.streams.ids.tolist()) == ([1, 1], [True, False], [2, 0])
@@ -31,7 +28,7 @@ def test_some_series(data):
     assert repr(data[:0]).startswith("Classification(Small: 0 train + 0 test series, 3 channels, 6 steps")
 
 
-def test_exact_copies_of_whole_series_are_left_out(tmp_path):
+def test_deduplicated_removes_exact_copies(tmp_path):
     values, labels = small(lengths=(6, 6, 6, 6))
     values[2] = values[0].copy()
     values[3][0, -1] = values[1][0, -1]
@@ -44,94 +41,11 @@ def test_exact_copies_of_whole_series_are_left_out(tmp_path):
     assert len(deduplicated(load("Small", tmp_path))) == 4
 
 
-def test_a_beginning_is_not_a_copy(tmp_path):
+def test_deduplicated_keeps_prefixes(tmp_path):
     values, labels = small(lengths=(6, 6, 6, 6))
     values[2] = values[0][:, :4]
     write_npz(tmp_path, "Small", values, labels)
     assert len(deduplicated(load("Small", tmp_path))) == 4
-
-
-def test_lagged_copies_are_found_in_all_series_or_in_some(tmp_path):
-    rng = np.random.default_rng(0)
-    sequences = rng.normal(size=(4, 40)).astype(np.float32)
-    values = [np.stack([one[4 * channel :][:20] for channel in range(4)]) for one in sequences]
-    write_npz(tmp_path, "Copies", values, list("abab"))
-    found = lagged(load("Copies", tmp_path))
-    assert (found.series, found.lagged, found.pairs, found.equal) == (4, 4, 4 * 3 * 16, 4 * 3 * 16)
-    values[1][3, 5] += 1
-    write_npz(tmp_path, "Copies", values, list("abab"))
-    found = lagged(load("Copies", tmp_path))
-    assert (found.lagged, found.pairs, found.equal) == (3, 4 * 3 * 16, 4 * 3 * 16 - 1)
-    values[1][3, 5] = np.nan
-    write_npz(tmp_path, "Copies", values, list("abab"))
-    found = lagged(load("Copies", tmp_path))
-    assert (found.lagged, found.pairs) == (4, 4 * 3 * 16 - 1)
-    assert found.share == 1
-
-
-def test_lags_cannot_be_told_of_too_little(tmp_path, data):
-    assert lagged(data).equal == 0
-    write_npz(tmp_path, "One", *small(channels=1))
-    assert lagged(load("One", tmp_path)).pairs == 0
-    write_npz(tmp_path, "Short", *small(channels=9))
-    assert lagged(load("Short", tmp_path)).pairs == 0
-    write_npz(tmp_path, "Still", [np.ones((2, 9), np.float32)] * 4, list("abab"))
-    assert lagged(load("Still", tmp_path)).lagged == 0
-
-
-@pytest.mark.parametrize(
-    ("count", "sizes"),
-    [(236, (165, 35, 36)), (524, (366, 79, 79)), (409, (286, 61, 62)), (378, (264, 57, 57)), (561, (392, 84, 85))],
-)
-def test_splits_have_the_sizes_of_the_paper(count, sizes):
-    drawn = split(count, seed=2345)
-    assert (len(drawn.train), len(drawn.validation), len(drawn.test)) == sizes
-
-
-@given(st.integers(4, 60), st.integers(0, 2**32))
-@settings(max_examples=30, deadline=None)
-def test_a_split_is_a_partition_and_follows_from_its_seed(count, seed):
-    one, same, other = split(count, seed), split(count, seed), split(count, seed + 1)
-    parts = [one.train, one.validation, one.test]
-    assert sorted(np.concatenate(parts).tolist()) == list(range(count))
-    assert min(map(len, parts)) > 0
-    np.testing.assert_array_equal(one.train, same.train)
-    if count > 30:
-        assert one.train.tolist() != other.train.tolist()
-
-
-def test_a_split_is_kept_in_a_file(tmp_path):
-    drawn = split(20, seed=1)
-    path = drawn.write(tmp_path / "splits" / "one.json")
-    assert json.loads(path.read_text())["validation"] == drawn.validation.tolist()
-    again = Split.read(path)
-    for part in ("train", "validation", "test"):
-        np.testing.assert_array_equal(getattr(again, part), getattr(drawn, part))
-    assert repr(again) == "Split(14 train, 3 validation, 3 test)"
-
-
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        ('{"train": [0, 1], "validation": [2], "test": [2]}', "The 4 indices of this split are not 0 to 3"),
-        ('{"train": [0, 1], "validation": [2], "test": [4]}', "The 4 indices of this split are not 0 to 3"),
-        ('{"train": [0, 1], "validation": [2]}', "missing required field `test`"),
-        ('{"train": [0.5], "validation": [2], "test": []}', "Expected `int`, got `float`"),
-        ('{"train": [99999999999999999999], "validation": [], "test": []}', "too large"),
-        ("nonsense", "JSON is malformed"),
-    ],
-)
-def test_a_file_that_is_no_split_is_refused(tmp_path, content, complaint):
-    (tmp_path / "split.json").write_text(content)
-    with pytest.raises(DatasetError, match=f"split.json is not a split: .*{re.escape(complaint)}"):
-        Split.read(tmp_path / "split.json")
-
-
-def test_a_split_that_cannot_be_is_refused(tmp_path):
-    with pytest.raises(DatasetError, match="split.json cannot be read: No such file"):
-        Split.read(tmp_path / "split.json")
-    with pytest.raises(DatasetError, match="3 series cannot be split into three parts"):
-        split(3, seed=0)
 
 
 def regular(length, lengths, channels=1):
@@ -144,8 +58,8 @@ def regular(length, lengths, channels=1):
 
 @given(st.data())
 @settings(max_examples=200, deadline=None)
-def test_windows_begin_at_the_very_stamps(data):
-    """The cut j s / L is the float that the stamp of step j s is, or an event would fall into the window before."""
+def test_windows_cut_at_stamps_to_the_bit(data):
+    """The cut j s / L must equal the stamp of step j s, or its event would fall into the window before."""
     length = data.draw(st.integers(1, 3000))
     step = data.draw(st.integers(1, length))
     steps = data.draw(st.integers(1, length))
@@ -164,15 +78,15 @@ def test_windows_of_the_paper(length, step):
 
 
 @pytest.mark.parametrize(("length", "step"), [(5, 0), (5, 6), (0, 0), (2_000_000, 5)])
-def test_windows_that_cannot_be_are_refused(length, step):
-    with pytest.raises(DatasetError, match=f"Windows of {step} steps of series of {length} were asked for"):
+def test_invalid_windows_are_refused(length, step):
+    with pytest.raises(DatasetError, match=f"step={step} and length={length} define no windows"):
         windows(length, step)
 
 
 @pytest.mark.parametrize("kind", [PerEvent(), PerChannel()])
 @pytest.mark.parametrize("fraction", [0.0, 0.7, 0.95])
-def test_windows_see_what_is_left_and_all_of_time(kind, fraction):
-    """After dropping, the increments of each window are those of the last values seen, and of the clock as before."""
+def test_windows_after_dropping(kind, fraction):
+    """Increments of each window are those of the last observed values; those of the time channel do not change."""
     rng = np.random.default_rng(0)
     length, step, lengths = 23, 4, [23, 13]
     values = [rng.normal(size=(steps, 2)) for steps in lengths]

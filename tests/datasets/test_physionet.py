@@ -1,4 +1,4 @@
-"""Intensive care stays: both forms of the files give the same, and what is wrong with them is said."""
+"""Both forms of the PhysioNet 2012 files give the same stays; faults in them are refused."""
 
 import os
 from pathlib import Path
@@ -51,15 +51,15 @@ def write_text(folder):
 
 
 @pytest.mark.parametrize("write", [write_npz, write_text])
-def test_stays_are_read_as_recorded(tmp_path, write):
+def test_physionet2012_reads_both_forms(tmp_path, write):
     write(tmp_path)
     stays = physionet2012(tmp_path)
     assert repr(stays) == "Stays(3 stays, 4 observations, 1 died)"
     assert stays.streams.schema.channels == tuple(VARIABLES)
     assert stays.streams.ids.tolist() == [7, 9, 12]
     np.testing.assert_allclose(stays.streams.times, [0.5, 48.0, 61 / 60, 5 / 60])
-    np.testing.assert_allclose(stays.streams.value, [85.0, 140.0, 70.5, 99.0])  # two readings at once: their mean
-    assert stays.streams.channel.tolist() == [1, 0, 2, 0]  # a weight of -1 is none
+    np.testing.assert_allclose(stays.streams.value, [85.0, 140.0, 70.5, 99.0])  # two values at one stamp: their mean
+    assert stays.streams.channel.tolist() == [1, 0, 2, 0]  # a weight of -1 is not an observation
     np.testing.assert_array_equal(stays.streams.horizon, 48.0)
     np.testing.assert_allclose(stays.static[0], [54.0, 0.0, np.nan, 4.0])
     np.testing.assert_allclose(stays.static[2], [33.0, np.nan, 180.0, 1.0])
@@ -67,18 +67,20 @@ def test_stays_are_read_as_recorded(tmp_path, write):
     assert stays.part.tolist() == ["a", "a", "b"]
 
 
-def test_what_is_missing_or_broken_is_said(tmp_path):
-    with pytest.raises(DatasetError, match="would be the file PhysioNet2012.npz, or the folders set-a.* Get it from"):
+def test_missing_or_invalid_files_are_refused(tmp_path):
+    with pytest.raises(
+        DatasetError, match="neither the file PhysioNet2012.npz, nor the folders set-a.* downloaded from"
+    ):
         physionet2012(tmp_path)
     write_text(tmp_path)
     (tmp_path / "Outcomes-b.txt").write_text("RecordID,In-hospital_death\n1,0\n")
-    with pytest.raises(DatasetError, match="does not say what became of stay 12"):
+    with pytest.raises(DatasetError, match="has no outcome of stay 12"):
         physionet2012(tmp_path)
     (tmp_path / "Outcomes-b.txt").write_text("RecordID,SOFA\n12,0\n")
     with pytest.raises(DatasetError, match="In-hospital_death are needed"):
         physionet2012(tmp_path)
     (tmp_path / "Outcomes-b.txt").unlink()
-    with pytest.raises(DatasetError, match="Outcomes-b.txt is not there"):
+    with pytest.raises(DatasetError, match="Outcomes-b.txt does not exist"):
         physionet2012(tmp_path)
     stay = tmp_path / "set-b" / "12.txt"
     stay.write_text(stay.read_text() + "01:00,HR,fast\n")
@@ -96,7 +98,7 @@ def test_what_is_missing_or_broken_is_said(tmp_path):
 
 
 @pytest.mark.skipif("LOGCDE_DATA" not in os.environ, reason="needs the folder of data sets")
-def test_the_challenges_own_numbers():
+def test_real_data_has_published_counts():
     if not (Path(os.environ["LOGCDE_DATA"]) / "PhysioNet2012.npz").is_file():
         pytest.skip("PhysioNet 2012 is not there")
     stays = physionet2012()

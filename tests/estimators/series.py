@@ -1,4 +1,4 @@
-"""Series of one shape for all tests, so that little has to be compiled."""
+"""Series of one shape for all tests, so that few programs are compiled."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ QUICK = {"max_iter": 20, "random_state": 0}
 
 
 def values(seed: int = 0, missing: float = 0.0) -> np.ndarray:
-    """Two channels that wander."""
+    """Random walks of two channels."""
     rng = np.random.default_rng(seed)
     array = np.cumsum(rng.normal(size=(COUNT, STEPS, 2)), axis=1)
     array[:, 1:-1][rng.uniform(size=(COUNT, STEPS - 2, 2)) < missing] = np.nan
@@ -17,12 +17,12 @@ def values(seed: int = 0, missing: float = 0.0) -> np.ndarray:
 
 
 def labels(seed: int = 0) -> np.ndarray:
-    """Where the first channel ends."""
+    """Sign of the last value of the first channel."""
     return np.where(values(seed)[:, -1, 0] > 0, "up", "down")
 
 
 def streams(seed: int = 0, missing: float = 0.0) -> lc.Streams:
-    """The same as streams with names, which end one step after their last observation."""
+    """The same values as streams with ids and channel names; the horizon is one step after the last observation."""
     return lc.Streams.from_dense(
         values(seed, missing), channels=["a", "b"], ids=[f"s{n}" for n in range(COUNT)], horizon=float(STEPS)
     )

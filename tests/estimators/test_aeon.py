@@ -7,16 +7,16 @@ pytest.importorskip("aeon")
 pytestmark = pytest.mark.filterwarnings("default")  # those of aeon itself and of what it imports
 
 
-def test_aeons_own_checks():
+def test_aeon_check_estimator():
     from aeon.testing.estimator_checking import check_estimator
 
     from logcde.estimators.aeon import LogCDEAeonClassifier, LogCDEAeonRegressor
 
-    for kind in (LogCDEAeonClassifier, LogCDEAeonRegressor):
-        check_estimator(kind, raise_exceptions=True)
+    for estimator in (LogCDEAeonClassifier, LogCDEAeonRegressor):
+        check_estimator(estimator, raise_exceptions=True)
 
 
-def test_the_same_predictions_as_without_aeon():
+def test_aeon_classifier_equals_classifier():
     from logcde.estimators import LogCDEClassifier
     from logcde.estimators.aeon import LogCDEAeonClassifier
 

@@ -8,13 +8,13 @@ from logcde.estimators.choosing import (
     choose_held_out,
     choose_partition,
     choose_steps,
-    neat,
-    usual_gap,
+    median_gap,
+    near_fraction,
 )
 from tests.estimators.series import QUICK, labels, streams, values
 
 
-def test_choices_are_shown_with_their_reasons():
+def test_choices_have_value_and_reason():
     classifier = LogCDEClassifier(**QUICK).fit(values(missing=0.3), labels())
     assert str(classifier.choices_["counts"]) == "True (channels are observed at different times)"
     assert str(classifier.choices_["max_iter"]) == "20 (as given)"
@@ -23,9 +23,9 @@ def test_choices_are_shown_with_their_reasons():
     assert classifier.n_iter_ == 20 == classifier.history_[-1].step
 
 
-def test_every_choice_can_be_made():
+def test_every_choice_can_be_given():
     given = {
-        "units": lc.scaling.StandardScaler(),
+        "scaler": lc.scaling.StandardScaler(),
         "partition": lc.Partition.every_events(2),
         "depth": 3,
         "counts": True,
@@ -42,46 +42,47 @@ def test_every_choice_can_be_made():
     assert regressor.model_.dynamics.hidden == 8
     assert regressor.n_iter_ == 7
     assert regressor.history_[-1].validation["mse"] is not None
-    assert all(choice.why == "as given" for choice in regressor.choices_.values())
+    assert all(choice.reason == "as given" for choice in regressor.choices_.values())
+    assert all(choice.name == name for name, choice in regressor.choices_.items())
 
 
 @pytest.mark.parametrize("length", [8, 64, 65, 896])
-def test_cuts_fall_on_the_stamps_of_a_grid(length):
-    """Stamps i / n are no multiples of a float, but the intervals must hold equally many of them."""
+def test_choose_partition_cuts_at_stamps_of_a_grid(length):
+    """Stamps i / n are not multiples of a float, but all intervals must hold equally many of them."""
     grid = lc.Streams.from_dense(np.ones((1, length, 1)), times=np.arange(length) / length, horizon=1.0)
-    partition = choose_partition(None, grid, usual_gap(grid)).value
+    partition = choose_partition(None, grid, median_gap(grid)).value
     cuts = partition.cuts(grid).points
     assert len(cuts) <= 65
     assert len(set(np.histogram(grid.times, cuts)[0][:-1].tolist())) <= 1
 
 
-def test_short_series_have_as_many_intervals():
+def test_choose_partition_of_short_series_has_eight_intervals():
     for length in (1, 3, 7):
         short = lc.Streams.from_dense(np.ones((1, length, 1)), horizon=float(length))
-        cuts = choose_partition(None, short, usual_gap(short)).value.cuts(short).points
+        cuts = choose_partition(None, short, median_gap(short)).value.cuts(short).points
         assert len(cuts) == 9
         assert np.histogram(short.times, cuts)[0].max() == 1
 
 
 @pytest.mark.parametrize(("steps", "channels", "depth"), [(200, 3, 2), (200, 20, 1), (60, 3, 1)])
-def test_depth_two_where_it_tells_an_order_and_is_small(steps, channels, depth):
+def test_choose_embedding_depth(steps, channels, depth):
     many = lc.Streams.from_dense(np.random.default_rng(0).normal(size=(4, steps, channels)), horizon=float(steps))
     partition = choose_partition(None, many, 1.0).value
-    embedding, made = choose_embedding(None, None, True, None, many, partition)
-    assert embedding.depth == made["depth"].value == depth
+    embedding, choices = choose_embedding(None, None, True, None, many, partition)
+    assert embedding.depth == choices["depth"].value == depth
 
 
-def test_numbers_are_neat_only_if_they_are_so_but_for_rounding():
-    assert neat(np.nextafter(1 / 896, 1)) == 1 / 896
-    assert neat(np.pi) == np.pi
+def test_near_fraction_changes_rounding_only():
+    assert near_fraction(np.nextafter(1 / 896, 1)) == 1 / 896
+    assert near_fraction(np.pi) == np.pi
 
 
-def test_training_is_longer_for_more_series():
+def test_choose_steps_grows_with_series_and_observations():
     assert [choose_steps(None, n, 10.0, 32).value for n in (10, 100, 1000, 10**6)] == [100, 240, 1920, 6000]
     assert choose_steps(None, 100, 100.0, 32).value == 600
 
 
-def test_every_class_stays_in_training():
+def test_choose_held_out_is_stratified():
     classes = np.repeat(np.arange(4), [100, 95, 7, 1])
     held_out, _ = choose_held_out(0.15, classes, np.random.default_rng(0))
     assert np.bincount(classes[held_out], minlength=4).tolist() == [15, 14, 1, 0]

@@ -8,62 +8,64 @@ from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegresso
 from tests.estimators.series import COUNT, QUICK, labels, streams, values
 
 
-def refused(words: str, X: object, y: object, estimator: object = None) -> None:
+def check_refused(words: str, X: object, y: object, estimator: object = None) -> None:
     with pytest.raises(LogcdeError, match=words):
         (estimator or LogCDEClassifier(**QUICK)).fit(X, y)
 
 
-def test_one_series():
-    refused(r"one sample only \(n_samples=1\)", values()[:1], ["up"])
+def test_single_series_is_refused():
+    check_refused(r"too few series \(n_samples=1\)", values()[:1], ["up"])
 
 
-def test_one_class():
-    refused("All 24 series are of one class, 'up'", values(), ["up"] * COUNT)
+def test_single_class_is_refused():
+    check_refused("All 24 series are of one class, 'up'", values(), ["up"] * COUNT)
 
 
-def test_no_answers():
-    refused("requires y to be passed", values(), None)
+def test_missing_targets_are_refused():
+    check_refused("requires y to be passed", values(), None)
 
 
-def test_more_answers_than_series():
-    refused("There are 24 series in X, but 25 in y", values(), [*labels(), "up"])
+def test_wrong_number_of_targets_is_refused():
+    check_refused("There are 24 series in X, but 25 targets in y", values(), [*labels(), "up"])
     frame = streams().to_frame(pandas)
     stamps = frame.drop_duplicates(["series", "time"])
-    refused("one for each row of the table", frame, ["up", "down"] * (len(stamps) // 2), LogCDEClassifier(table=Long()))
+    check_refused(
+        "one target for each row of X", frame, ["up", "down"] * (len(stamps) // 2), LogCDEClassifier(table=Long())
+    )
 
 
-def test_answers_that_may_belong_to_any_series():
-    refused("it is not clear which belongs to which", streams(), pandas.Series(labels()))
-    refused("nothing for the series 's0'", streams(), dict.fromkeys(streams().ids[1:], "up"))
+def test_targets_with_unknown_index_are_refused():
+    check_refused("cannot be matched with series", streams(), pandas.Series(labels()))
+    check_refused("no target for the series 's0'", streams(), dict.fromkeys(streams().ids[1:], "up"))
 
 
-def test_a_channel_that_is_never_observed():
+def test_unobserved_channel_is_refused():
     array = values()
     array[..., 1] = np.nan
-    refused("'x2' is never observed in the 24 training series", array, labels())
+    check_refused("'x2' is never observed in the 24 training series", array, labels())
 
 
-def test_a_series_without_observation():
+def test_empty_series_is_refused():
     array = values()
     array[3] = np.nan
-    refused("Series number 3 has no observation at all", array, labels())
+    check_refused("Series 3 has no observation", array, labels())
 
 
-def test_infinite_and_complex_values():
+def test_infinite_and_complex_values_are_refused():
     array = values()
     array[2, 1, 0] = np.inf
-    refused("Series 2, channel 'x1', at 1 has the infinite value inf|infinite", array, labels())
-    refused("Complex data not supported: series number 0", values() + 1j, labels())
+    check_refused("Series 2, channel 'x1', at 1 has the infinite value inf|infinite", array, labels())
+    check_refused("Complex data not supported: series 0", values() + 1j, labels())
 
 
-def test_things_that_are_no_numbers():
+def test_text_value_is_refused():
     array = values().astype(object)
     array[0, 0, 0] = "high"
-    refused("'high', which is not a number", array, labels())
+    check_refused("'high', which is not a number", array, labels())
 
 
 @pytest.mark.parametrize(("wrong", "words"), [(np.nan, "y contains NaN"), (np.inf, "y contains infinity")])
-def test_targets_that_are_not_finite(wrong, words):
+def test_non_finite_targets_are_refused(wrong, words):
     targets = values()[:, -1, 0].copy()
     targets[4] = wrong
     for estimator in (LogCDERegressor(**QUICK), LogCDEForecaster(**QUICK)):
@@ -71,25 +73,27 @@ def test_targets_that_are_not_finite(wrong, words):
             estimator.fit(values(), targets)
 
 
-def test_a_table_without_a_word_on_how_to_read_it():
+def test_frame_without_layout_is_refused():
     frame = streams().to_frame(pandas)
-    refused("the column 'series' is .*say which column is what: table=Long", frame, labels())
+    check_refused("the column 'series' is .*name the columns: table=Long", frame, labels())
     numbered = pandas.DataFrame({"series": [0, 0, 1, 1], "time": [0, 1, 0, 1], "pulse": [1.0, 2.0, 3.0, 4.0]})
-    refused("there are columns 'series' and 'time'", numbered, [0, 1])
+    check_refused("there are columns 'series' and 'time'", numbered, [0, 1])
 
 
-def test_a_model_that_is_none():
-    refused("'wide' is no architecture", values(), labels(), LogCDEClassifier(max_iter=5).set_params(model="wide"))
+def test_model_that_is_not_an_architecture_is_refused():
+    check_refused(
+        "'wide' is not an architecture", values(), labels(), LogCDEClassifier(max_iter=5).set_params(model="wide")
+    )
 
 
-def test_before_fit():
+def test_unfitted_estimator_is_refused():
     for estimator in (LogCDEClassifier(), LogCDERegressor(), LogCDEForecaster()):
         for use in (lambda of: of.predict(values()), lambda of: of.online(), lambda of: of.save("nowhere")):
             with pytest.raises(NotFittedError):
                 use(estimator)
 
 
-def test_after_a_fit_that_failed():
+def test_estimator_is_unfitted_after_failed_fit():
     classifier = LogCDEClassifier()
     with pytest.raises(LogcdeError, match="of one class"):
         classifier.fit(values(), ["up"] * COUNT)
@@ -102,22 +106,22 @@ def fitted() -> LogCDEClassifier:
     return LogCDEClassifier(**QUICK).fit(streams(), labels())
 
 
-def test_other_channels_than_in_training(fitted):
+def test_other_channels_than_in_training_are_refused(fitted):
     other = streams().to_frame(pandas).astype({"channel": str}).replace({"channel": {"b": "c"}})
-    with pytest.raises(LogcdeError, match=r"fitted to the channels 'a', 'b', but .* 'a', 'c': 'b' lacking and 'c' new"):
+    with pytest.raises(LogcdeError, match=r"fitted to the channels 'a', 'b', but .* 'a', 'c': 'b' missing and 'c' new"):
         fitted.predict(type(streams()).from_frame(other))
     with pytest.raises(LogcdeError, match="'x1', 'x2', 'x3'"):
         fitted.predict(np.zeros((2, 8, 3)))
 
 
-def test_a_class_that_training_did_not_have(fitted):
-    answers = labels()
-    answers[0] = "on"
-    with pytest.warns(UserWarning, match="the classes 'on', of which the classifier has seen no series"):
-        assert fitted.score(streams(), answers) <= 1 - 1 / COUNT
+def test_score_warns_of_unknown_class(fitted):
+    targets = labels()
+    targets[0] = "on"
+    with pytest.warns(UserWarning, match="the classes 'on', which had no training series"):
+        assert fitted.score(streams(), targets) <= 1 - 1 / COUNT
 
 
-def test_very_many_channels():
+def test_too_many_channels_are_refused():
     many = np.zeros((2, 1, 20_001))
-    with pytest.raises(StreamError, match=r"There are 20,001 channels; 20,000 are the most .* named rightly\."):
+    with pytest.raises(StreamError, match=r"There are 20,001 channels; an estimator learns from at most 20,000\."):
         LogCDEClassifier().fit(many, [0, 1])

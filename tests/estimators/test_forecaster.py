@@ -5,7 +5,7 @@ import pytest
 import logcde as lc
 from logcde.errors import LogcdeError
 from logcde.estimators import LogCDEForecaster, Long
-from logcde.estimators.forecaster import asked_at, asked_by, embedded
+from logcde.estimators.forecaster import embed_queries, queries_at, queries_of_targets
 from tests.estimators.series import COUNT, QUICK, STEPS, streams, values
 
 
@@ -14,7 +14,7 @@ def fitted() -> LogCDEForecaster:
     return LogCDEForecaster(**QUICK).fit(streams(missing=0.3))
 
 
-def test_waves_are_foretold():
+def test_forecast_of_sine_waves():
     rng = np.random.default_rng(0)
     waves = np.sin(np.arange(12) + rng.uniform(0, 6, size=(80, 1)))[..., None]
     forecaster = LogCDEForecaster(max_iter=400, random_state=0).fit(waves[:60, :10])
@@ -24,7 +24,7 @@ def test_waves_are_foretold():
     assert np.corrcoef(ahead[:, 0, 0], waves[60:, 11, 0])[0, 1] > 0.9
 
 
-def test_the_present_and_the_future_do_not_matter(fitted):
+def test_prediction_uses_past_observations_only(fitted):
     array = values(1, 0.3)
     before = fitted.predict(lc.Streams.from_dense(array, channels=["a", "b"]), at=[1.0, 3.0])
     array[:, 3:] += 100.0
@@ -33,14 +33,14 @@ def test_the_present_and_the_future_do_not_matter(fitted):
     )
 
 
-def test_what_is_observed_at_the_last_query_belongs_to_later():
+def test_embed_queries_excludes_observation_at_query_time():
     one = lc.Streams.from_dense(np.ones((1, 3, 1)), horizon=2.0)
-    logsigs, queries = embedded(lc.Embedding(1), lc.Partition.every(1.0), one, asked_at([2.0], one))
+    logsigs, queries = embed_queries(lc.Embedding(1), lc.Partition.every(1.0), one, queries_at([2.0], one))
     assert logsigs.values[0, :, 1].tolist() == [1.0, 1.0]  # two of the three observations
     assert queries.ends.tolist() == [[1]]
 
 
-def test_times_may_differ_between_series(fitted):
+def test_predict_at_different_times_for_each_series(fitted):
     at = [[0.5, 2.0, 7.0]] + [[float(n % 3 + 1)] for n in range(COUNT - 1)]
     found = fitted.predict(streams(1), at=at)
     assert found.shape == (COUNT, 3, 2)
@@ -51,12 +51,12 @@ def test_times_may_differ_between_series(fitted):
     )
 
 
-def test_by_default_at_the_end(fitted):
+def test_predict_defaults_to_horizon(fitted):
     np.testing.assert_array_equal(fitted.predict(streams(1)), fitted.predict(streams(1), at=[float(STEPS)]))
 
 
-def test_targets_of_other_streams():
-    """Another channel, known at some stamps only, in another order of series."""
+def test_fit_to_target_streams():
+    """Targets are other channels, partly unknown, with the series in another order."""
     later = lc.Streams.from_arrays(
         [[1.5, 4.0]] * COUNT,
         [[[np.nan, one[1, 0]], [one[3, 0], np.nan]] for one in values()],
@@ -66,12 +66,12 @@ def test_targets_of_other_streams():
     forecaster = LogCDEForecaster(**QUICK).fit(streams(), later[::-1])
     assert forecaster.predict(streams(), at=[4.0]).shape == (COUNT, 1, 2)
     assert forecaster.score(streams(), later) == forecaster.score(streams(), later[::-1])
-    asked = asked_by(later)
+    queries = queries_of_targets(later)
     expected = [[np.nan, values()[0, 1, 0]], [values()[0, 3, 0], np.nan]]
-    np.testing.assert_array_equal(asked.by_series(asked.answers)[0], expected)
+    np.testing.assert_array_equal(queries.by_series(queries.targets)[0], expected)
 
 
-def test_tables_of_targets():
+def test_fit_to_target_frame():
     frame = streams().to_frame(pandas)
     targets = frame[frame["time"] > 2].assign(channel="level")
     targets = targets.drop_duplicates(["series", "time"])
@@ -83,24 +83,28 @@ def test_tables_of_targets():
     assert np.isfinite(forecaster.score(frame, targets))
 
 
-def test_one_row_for_each_series_is_known_at_its_end():
+def test_fit_to_one_row_per_series():
     forecaster = LogCDEForecaster(**QUICK).fit(streams(), values()[:, -1])
     assert forecaster.predict(streams()).shape == (COUNT, 1, 2)
 
 
 @pytest.mark.parametrize(
     ("at", "words"),
-    [([0.0, 1.0], "after the start"), ([2.0, 1.0], "Times increase"), ([[1.0], [2.0]], "times for 2 series, but 24")],
+    [
+        ([0.0, 1.0], "after the start"),
+        ([2.0, 1.0], "Query times increase"),
+        ([[1.0], [2.0]], "times for 2 series, but 24"),
+    ],
 )
-def test_times_that_cannot_be_asked_for(fitted, at, words):
+def test_invalid_query_times_are_refused(fitted, at, words):
     with pytest.raises(LogcdeError, match=words):
         fitted.predict(streams(), at=at)
 
 
-def test_targets_that_cannot_be_learnt():
+def test_invalid_targets_are_refused():
     with pytest.raises(LogcdeError, match="never known after the start"):
         LogCDEForecaster(**QUICK).fit(values()[:, :1])
     with pytest.raises(LogcdeError, match="no targets for the series 's23'"):
         LogCDEForecaster(**QUICK).fit(streams(), streams()[:-1])
-    with pytest.raises(LogcdeError, match="There are 24 series in X, but 3 in y"):
+    with pytest.raises(LogcdeError, match="There are 24 series in X, but 3 targets in y"):
         LogCDEForecaster(**QUICK).fit(streams(), [1.0, 2.0, 3.0])

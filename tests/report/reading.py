@@ -1,4 +1,4 @@
-"""A page as a reader meets it: checked to be well-formed, unique in its ids, and alone in the world."""
+"""Parser of reports: checks that they are well-formed, self-contained, and have unique ids."""
 
 from html.parser import HTMLParser
 
@@ -6,7 +6,7 @@ VOID = {"meta"}
 
 
 class Page(HTMLParser):
-    """Elements, their attributes, the text of all and that of each table's rows."""
+    """Tags, attributes, text, and the cells of table rows."""
 
     def __init__(self, text):
         super().__init__()
@@ -43,7 +43,7 @@ class Page(HTMLParser):
 
 
 def opened(text):
-    """Read a page; it must be one that needs nothing, and in which nothing runs."""
+    """Parse a report and check that it has no scripts and no external resources."""
     assert text.startswith("<!DOCTYPE html>")
     page = Page(text)
     assert not {"script", "link", "iframe", "object", "embed", "base", "form"} & set(page.tags)

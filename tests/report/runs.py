@@ -1,15 +1,15 @@
-"""Records of training runs that never were."""
+"""Made-up records of training runs."""
 
 import msgspec
 import numpy as np
 
-from logcde.report.record import Channel, Chosen, Data, HeldOut, Look, Run
+from logcde.report.record import Channel, Data, Evaluation, HeldOut, Run, Setting
 
 NASTY = "<script>alert('$x$')</script>&"
 
 
-def a_run(task="regress", held_out=None, metrics=None, **changed):
-    """A record of this task; with held-out series, which have these scores."""
+def make_run(task="regress", held_out=None, metrics=None, **changed):
+    """Make a record of a task, with held-out predictions and their scores."""
     channels = [Channel("pulse", 70, 40.0, 180.0, 0.5), Channel(NASTY, 0, None, None, None)]
     count = 0 if held_out is None else len(set(held_out.series))
     run = Run(
@@ -17,14 +17,14 @@ def a_run(task="regress", held_out=None, metrics=None, **changed):
         created="2026-01-01T00:00:00+00:00",
         config={"file": f"vitals of {NASTY}.csv", "steps": 40},
         task=task,
-        why_task="as given",
+        task_reason="as given",
         outputs=["state"],
         classes=None,
         prior=[0.5],
         data=Data("vitals.csv", "ab" * 32, 70, 10, 10 - count, count, 70, 70, channels, "h", 0.5),
-        choices={"depth": Chosen("2", "as given"), "max_iter": Chosen("40", f"of {NASTY}")},
+        choices={"depth": Setting("2", "as given"), "max_iter": Setting("40", f"of {NASTY}")},
         parameters=1234,
-        history=[Look(20 * n, 1.0 * n, 1.0 * n, 1.0 / n, {"loss": 1.2 / n}, True) for n in (1, 2)],
+        history=[Evaluation(20 * n, 1.0 * n, 1.0 * n, 1.0 / n, {"loss": 1.2 / n}, True) for n in (1, 2)],
         metrics=metrics or {},
         baseline=metrics or {},
         held_out=held_out,
@@ -35,18 +35,18 @@ def a_run(task="regress", held_out=None, metrics=None, **changed):
     return msgspec.structs.replace(run, **changed)
 
 
-def of_classes(classes, truth, chances, **changed):
-    """A classifier that gave these probabilities."""
-    said = [classes[place] for place in np.argmax(chances, axis=1)]
+def classifier_run(classes, truth, chances, **changed):
+    """Make the record of a classifier with these probabilities."""
+    predicted = [classes[place] for place in np.argmax(chances, axis=1)]
     series = [f"{NASTY} {place}" for place in range(len(truth))]
-    held_out = HeldOut(series, [8.0] * len(truth), truth, said, np.asarray(chances).tolist())
-    accuracy = float(np.mean([one == other for one, other in zip(truth, said, strict=True)]))
+    held_out = HeldOut(series, [8.0] * len(truth), truth, predicted, np.asarray(chances).tolist())
+    accuracy = float(np.mean([one == other for one, other in zip(truth, predicted, strict=True)]))
     prior = [1 / len(classes)] * len(classes)
-    return a_run("classify", held_out, {"accuracy": accuracy}, classes=classes, prior=prior, **changed)
+    return make_run("classify", held_out, {"accuracy": accuracy}, classes=classes, prior=prior, **changed)
 
 
-def of_numbers(task, outputs, series, truth, prediction, **changed):
-    """A model that predicted these numbers."""
+def value_run(task, outputs, series, truth, prediction, **changed):
+    """Make the record of a regressor or forecaster with these predictions."""
     time = np.arange(len(series), dtype=float)
     held_out = HeldOut(series, time.tolist(), truth, prediction, None)
-    return a_run(task, held_out, {"mse": 0.25, "r2": 0.5}, outputs=outputs, prior=[0.0] * len(outputs), **changed)
+    return make_run(task, held_out, {"mse": 0.25, "r2": 0.5}, outputs=outputs, prior=[0.0] * len(outputs), **changed)

@@ -1,4 +1,4 @@
-"""The page about a run: for every task, for runs that went wrong, and with names that want to be markup."""
+"""Reports of all tasks, of failed runs, and with names that contain markup."""
 
 import shutil
 import subprocess
@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 
 from logcde.report.page import page
-from logcde.report.record import Look
+from logcde.report.record import Evaluation
 from tests.report.reading import opened
-from tests.report.runs import NASTY, a_run, of_classes, of_numbers
+from tests.report.runs import NASTY, classifier_run, make_run, value_run
 
 CHANCES = [[0.9, 0.1], [0.2, 0.8], [0.55, 0.45], [0.99, 0.01]]
 
 
-def test_names_are_text_and_never_markup():
-    text = page(of_classes([NASTY, "well"], ["well", "well", NASTY, NASTY], CHANCES), f"file = '{NASTY}'\n")
+def test_names_are_escaped():
+    text = page(classifier_run([NASTY, "well"], ["well", "well", NASTY, NASTY], CHANCES), f"file = '{NASTY}'\n")
     seen = opened(text)
     assert "<script" not in text
     assert seen.text.count(NASTY) >= 6
-    assert "An accuracy of 0.75 on 4 series that training has never seen." in seen.text
-    assert page(of_classes([NASTY, "well"], ["well", "well", NASTY, NASTY], CHANCES), f"file = '{NASTY}'\n") == text
+    assert "An accuracy of 0.75 on 4 held-out series." in seen.text
+    assert page(classifier_run([NASTY, "well"], ["well", "well", NASTY, NASTY], CHANCES), f"file = '{NASTY}'\n") == text
 
 
-def test_the_surest_mistake_comes_first():
-    seen = opened(page(of_classes(["ill", "well"], ["well", "ill", "ill", "new"], CHANCES), ""))
-    mistakes = seen.rows[[row[0] for row in seen.rows].index("series") + 1 :][:3]
-    assert [row[1:] for row in mistakes] == [
+def test_most_confident_error_comes_first():
+    seen = opened(page(classifier_run(["ill", "well"], ["well", "ill", "ill", "new"], CHANCES), ""))
+    errors = seen.rows[[row[0] for row in seen.rows].index("series") + 1 :][:3]
+    assert [row[1:] for row in errors] == [
         ["new", "ill", "0.99", "–"],
         ["well", "ill", "0.9", "0.1"],
         ["ill", "well", "0.8", "0.2"],
@@ -37,81 +37,81 @@ def test_the_surest_mistake_comes_first():
     assert ["new", "1", "0"] in seen.rows
 
 
-def test_no_mistakes_and_a_single_series():
-    seen = opened(page(of_classes([0, 1], [0], [[1.0, 0.0]]), ""))
-    assert "There are none: every held-out series has the class that was predicted." in seen.text
+def test_classifier_without_errors():
+    seen = opened(page(classifier_run([0, 1], [0], [[1.0, 0.0]]), ""))
+    assert "There are no errors: all held-out series are classified correctly." in seen.text
 
 
-def test_many_classes_are_told_by_their_mistakes():
+def test_many_classes_show_most_frequent_errors():
     classes = list(range(200))
-    seen = opened(page(of_classes(classes, [3, 3, *range(198)], np.eye(200)[[5, 5, *range(198)]]), ""))
-    assert "There are 200 classes, too many for a table of all." in seen.text
+    seen = opened(page(classifier_run(classes, [3, 3, *range(198)], np.eye(200)[[5, 5, *range(198)]]), ""))
+    assert "There are 200 classes, too many for the whole matrix." in seen.text
     assert ["3", "5", "2"] in seen.rows
 
 
-def test_numbers_and_their_largest_errors():
-    truth, said = [[1.0], [2.0], [3.0], [4.0]], [[1.5], [2.0], [0.0], [None]]
-    seen = opened(page(of_numbers("regress", ["days"], ["a", "b", "c", "d"], truth, said), ""))
-    assert "1 prediction is not a finite number" in seen.text
+def test_regressor_shows_largest_errors():
+    truth, predicted = [[1.0], [2.0], [3.0], [4.0]], [[1.5], [2.0], [0.0], [None]]
+    seen = opened(page(value_run("regress", ["days"], ["a", "b", "c", "d"], truth, predicted), ""))
+    assert "1 prediction is not finite" in seen.text
     first = seen.rows[[row[0] for row in seen.rows].index("series") + 1]
     assert first == ["c", "days", "2", "3", "0", "-3"]
     assert "days, predicted" in seen.text
 
 
-def test_forecasts_of_many_outputs_keep_to_some():
+def test_forecaster_of_many_outputs_shows_the_first():
     rng = np.random.default_rng(0)
     truth = np.where(rng.uniform(size=(60, 200)) < 0.5, rng.normal(size=(60, 200)), np.nan)
     truth[:, 7] = np.nan
     rows = [[None if np.isnan(value) else value for value in row] for row in truth.tolist()]
     outputs = [f"channel {n}" for n in range(200)]
-    run = of_numbers("forecast", outputs, [f"s{n // 10}" for n in range(60)], rows, np.zeros((60, 200)).tolist())
+    run = value_run("forecast", outputs, [f"s{n // 10}" for n in range(60)], rows, np.zeros((60, 200)).tolist())
     text = page(run, "")
     seen = opened(text)
-    assert "Predicting values over time of channel 0, channel 1, channel 2 and 197 more" in seen.text
-    assert "The first 4 of them:" in seen.text
+    assert "Predicting future values of channel 0, channel 1, channel 2 and 197 more" in seen.text
+    assert "The first 4 outputs:" in seen.text
     assert ["channel 7", "0", "–", "–", "–"] in seen.rows
     assert "s0, channel 0" in seen.text
     assert len(text) < 1_500_000
 
 
 @pytest.mark.parametrize("points", [1, 1500])
-def test_one_point_and_a_cloud_of_them(points):
+def test_many_points_are_drawn_as_image(points):
     numbers = [[float(n % 7)] for n in range(points)]
-    text = page(of_numbers("regress", ["days"], list(range(points)), numbers, numbers), "")
+    text = page(value_run("regress", ["days"], list(range(points)), numbers, numbers), "")
     assert ("data:image/png;base64," in text) == (points > 1000)
     opened(text)
 
 
-def test_a_run_without_held_out_series_or_history():
-    seen = opened(page(a_run(history=[]), ""))
-    assert "No series were held out, so nothing is known about how good the model is." in seen.text
-    assert "There is no record of how training went." in seen.text
+def test_run_without_held_out_series_or_history():
+    seen = opened(page(make_run(history=[]), ""))
+    assert "No series were held out, so the model was not evaluated." in seen.text
+    assert "Training was not recorded." in seen.text
     assert "svg" not in seen.tags
 
 
-def test_a_run_that_diverged():
-    history = [Look(20, 1.0, 1.0, None, {"loss": None}, False)]
-    run = of_numbers("regress", ["days"], ["a", "b"], [[1.0], [2.0]], [[None], [None]], history=history)
+def test_diverged_run():
+    history = [Evaluation(20, 1.0, 1.0, None, {"loss": None}, False)]
+    run = value_run("regress", ["days"], ["a", "b"], [[1.0], [2.0]], [[None], [None]], history=history)
     seen = opened(page(msgspec.structs.replace(run, metrics={"mse": None}, baseline={"mse": 1.0}), ""))
-    assert "this model is of no use" in seen.text
-    assert "The loss was never a finite number." in seen.text
-    assert "2 predictions are not finite numbers" in seen.text
-    assert "There is nothing left to show." in seen.text
-    broken = [Look(n, 1.0, 1.0, None if n == 2 else 1.0 / n, {}, False) for n in (1, 2, 3)]
-    assert "Where the line is broken" in opened(page(a_run(history=broken), "")).text
+    assert "this model is unusable" in seen.text
+    assert "The loss was never finite." in seen.text
+    assert "2 predictions are not finite" in seen.text
+    assert "There are no finite predictions." in seen.text
+    broken = [Evaluation(n, 1.0, 1.0, None if n == 2 else 1.0 / n, {}, False) for n in (1, 2, 3)]
+    assert "Where the line is broken" in opened(page(make_run(history=broken), "")).text
 
 
-def test_letters_that_the_font_lacks():
-    assert "体温" in opened(page(of_numbers("regress", ["体温"], ["a"], [[1.0]], [[2.0]]), "")).text
+def test_characters_missing_from_font():
+    assert "体温" in opened(page(value_run("regress", ["体温"], ["a"], [[1.0]], [[2.0]]), "")).text
 
 
-def test_a_browser_shows_it(tmp_path):
+def test_browser_renders_report(tmp_path):
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "firefox")
     browser = next(filter(None, map(shutil.which, names)), None)
     if browser is None:
         pytest.skip("no browser is installed")
     file, picture = tmp_path / "report.html", tmp_path / "report.png"
-    file.write_text(page(of_classes([NASTY, "well"], ["well", "well", NASTY, NASTY], CHANCES), ""), "utf-8")
+    file.write_text(page(classifier_run([NASTY, "well"], ["well", "well", NASTY, NASTY], CHANCES), ""), "utf-8")
     if "firefox" in browser:
         options = ["--headless", "--profile", str(tmp_path), "--screenshot", str(picture)]
     else:

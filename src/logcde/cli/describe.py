@@ -157,12 +157,12 @@ def _raster(streams: "Streams") -> list[str]:
 
 def _draw(streams: "Streams", file: Path) -> None:
     from logcde.errors import TableError
-    from logcde.plot import figure_of, rasters, save
+    from logcde.plot import figure_of, save, series_raster
 
     lanes = min(DRAWN, len(streams))
     try:
         figure = figure_of(8, 1.2 + 0.45 * lanes)
-        rasters(figure.subplots(), streams[:lanes], streams.schema.channels[:LANES])
+        series_raster(figure.subplots(), streams[:lanes], streams.schema.channels[:LANES])
         save(figure, file)
     except ImportError as error:
         raise TableError('A figure needs Matplotlib, which is not installed: pip install "logcde[plot]".') from error

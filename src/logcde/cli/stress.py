@@ -122,13 +122,13 @@ def _verdict(result: Result) -> str:
 def draw(result: Result, file: Path) -> None:
     """The curve as a figure."""
     try:
-        from logcde.plot import dropping, figure_of, save
+        from logcde.plot import drop_curve, figure_of, save
 
         figure = figure_of(5.5, 3.6)
         axes = figure.subplots()
         pairs = [(point.mean[result.score], point.std[result.score]) for point in result.points]
         label = "trained anew" if result.retrained else Path(result.subject).name
-        dropping(axes, [point.drop for point in result.points], pairs, label)
+        drop_curve(axes, [point.drop for point in result.points], pairs, label)
         alone = result.baseline.get(result.score)
         if alone is not None:
             axes.axhline(alone, color="0.6", lw=1, ls=":", label="without a model")

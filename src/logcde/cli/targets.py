@@ -15,7 +15,7 @@ from logcde.cli.output import bar
 from logcde.cli.table import Table
 from logcde.cli.tasks import TASKS, AbstractTask
 from logcde.errors import TableError
-from logcde.report.record import Kind
+from logcde.report.record import Task
 
 MOST_CLASSES = 20
 """Whole numbers that are taken for classes, unless the user says otherwise."""
@@ -34,7 +34,7 @@ class Answers:
     """Leave out series that are only in one of the two tables, instead of refusing them."""
 
 
-def infer(values: Sequence[Any], target: str) -> tuple[Kind, str]:
+def infer(values: Sequence[Any], target: str) -> tuple[Task, str]:
     """Whether these are classes or numbers, and why.
 
     >>> infer(["yes", "no", "yes"], "died")
@@ -221,13 +221,13 @@ class Examples:
 
 def end(streams: "Streams", table: Table, gap: float) -> "Streams":
     """Streams that end a `gap` after their last event, unless the user says when."""
-    from logcde.estimators.data import last_stamps, with_horizon
+    from logcde.estimators.data import last_times, with_horizon
 
-    return streams if table.horizon is not None else with_horizon(streams, last_stamps(streams) + gap)
+    return streams if table.horizon is not None else with_horizon(streams, last_times(streams) + gap)
 
 
 def read_examples(
-    table: Table, answers: Answers, task: Kind | None, schema: "Schema | None" = None, outputs: tuple[str, ...] = ()
+    table: Table, answers: Answers, task: Task | None, schema: "Schema | None" = None, outputs: tuple[str, ...] = ()
 ) -> Examples:
     """All series of a table with their answers; with the `schema` and `outputs` of a model, as it was trained."""
     from logcde.streams.clock import DatetimeClock
@@ -276,7 +276,7 @@ def _kept_apart(table: Table, answers: Answers, forecast: bool) -> tuple[str, ..
 
 
 def _labels(
-    table: Table, scan: "Scan", streams: "Streams", answers: Answers, task: Kind | None, learn: bool
+    table: Table, scan: "Scan", streams: "Streams", answers: Answers, task: Task | None, learn: bool
 ) -> Examples:
     """One answer for each series."""
     where, target = answers.targets or table.file, answers.target

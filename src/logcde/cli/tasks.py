@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logcde.errors import TableError
-from logcde.report.record import Kind
+from logcde.report.record import Task
 
 HIGHER = {"accuracy": True, "balanced accuracy": True, "log loss": False, "auroc": True}
 HIGHER |= {"mse": False, "mae": False, "r2": True}
@@ -83,7 +83,7 @@ class Predicted:
 class AbstractTask(abc.ABC):
     """What a model is for."""
 
-    name: Kind
+    name: Task
     estimator: str
     """The class of `logcde.estimators`."""
     score: str
@@ -233,17 +233,17 @@ class Forecast(AbstractNumbers):
 
     def truth(self, answers: Any, streams: "Streams") -> tuple[Any, Any]:
         """Wherever there is something to compare with: other streams, or the next values of these."""
-        from logcde.estimators.forecaster import asked_by
+        from logcde.estimators.forecaster import queries_of_targets
 
-        asked = asked_by(streams if answers is None else answers)
-        return np.split(asked.times, asked.offsets[1:-1]), asked.answers
+        asked = queries_of_targets(streams if answers is None else answers)
+        return np.split(asked.times, asked.offsets[1:-1]), asked.targets
 
     def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predicted:
         """Numbers at these times, by default at the end of every series."""
-        from logcde.estimators.forecaster import asked_at
+        from logcde.estimators.forecaster import queries_at
         from logcde.streams.ragged import owners
 
-        asked = asked_at(streams.horizon[:, None] if at is None else at, streams)
+        asked = queries_at(streams.horizon[:, None] if at is None else at, streams)
         found = estimator.predict(streams, at=np.split(asked.times, asked.offsets[1:-1]))
         return Predicted(owners(asked.offsets), asked.times, found[asked.present])
 
@@ -252,7 +252,7 @@ class Forecast(AbstractNumbers):
         return {f"prediction_{name}": _output(number) for number, name in enumerate(outputs)}
 
 
-TASKS: dict[Kind, AbstractTask] = {"classify": Classify(), "regress": Regress(), "forecast": Forecast()}
+TASKS: dict[Task, AbstractTask] = {"classify": Classify(), "regress": Regress(), "forecast": Forecast()}
 
 
 def _only_at_the_end(at: Any) -> None:

@@ -22,8 +22,8 @@ from logcde.cli.targets import Examples
 from logcde.cli.tasks import Scored, score, table_of
 from logcde.errors import TrainingError
 from logcde.estimators import saving
-from logcde.estimators.choosing import usual_gap
-from logcde.report.record import CONFIG, RUN, Channel, Chosen, Data, HeldOut, Look, Run, write_run
+from logcde.estimators.choosing import median_gap
+from logcde.report.record import CONFIG, RUN, Channel, Data, Evaluation, HeldOut, Run, Setting, write_run
 from logcde.streams.partition import Every
 from logcde.streams.schema import listed
 from logcde.train import Checkpoints
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 NAMES = {
     "partition": ("intervals", "--every"),
-    "units": ("units", ""),
+    "scaler": ("scaler", ""),
     "counts": ("counts", ""),
     "depth": ("depth", "--depth"),
     "model": ("model", "--model, --hidden"),
@@ -182,7 +182,7 @@ def fit(
     """Divide, fit, compare. With `change`, something is done to the series once their ends are known."""
     task, streams = examples.task, examples.streams
     training, held_out = learning.divide(task.strata(examples.answers, len(streams)))
-    examples = examples.ended(usual_gap(streams[training]))
+    examples = examples.ended(median_gap(streams[training]))
     examples = examples if change is None else change(examples)
     known = examples[training]
     for line in _begin(examples, len(held_out)):
@@ -243,7 +243,7 @@ def _end(fitted: Fitted) -> list[str]:
     for name, chosen in fitted.estimator.choices_.items():
         label, option = NAMES.get(name, (name, ""))
         hint = f"; {option}" if option else ""
-        lines.append(f"  {label:11} {_plain(chosen.value)}  ({chosen.why}{hint})")
+        lines.append(f"  {label:11} {_plain(chosen.value)}  ({chosen.reason}{hint})")
     steps, loss = fitted.estimator.n_iter_, fitted.estimator.history_[-1].loss
     lines.append(
         f"Trained on {fitted.trained:,} series for {steps:,} steps in {fitted.seconds:.0f} s; loss {loss:.3g}."
@@ -267,14 +267,14 @@ def _record(fitted: Fitted, options: dict[str, Any], command: str) -> Run:
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         config=options,
         task=examples.task.name,
-        why_task=examples.why,
+        task_reason=examples.why,
         outputs=list(examples.outputs),
         classes=fitted.classes,
         prior=fitted.prior,
         data=_data(fitted),
-        choices={name: Chosen(repr(one.value), one.why) for name, one in estimator.choices_.items()},
+        choices={name: Setting(repr(one.value), one.reason) for name, one in estimator.choices_.items()},
         parameters=fitted.parameters,
-        history=[Look(**dataclasses.asdict(look)) for look in estimator.history_],
+        history=[Evaluation(**dataclasses.asdict(one)) for one in estimator.history_],
         metrics={} if scored is None else dict(scored.metrics),
         baseline={} if scored is None else dict(scored.baseline),
         held_out=None if scored is None else _held_out(scored),

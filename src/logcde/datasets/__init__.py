@@ -1,4 +1,4 @@
-"""Data sets: streams, where they are asked about, and the answers."""
+"""Data sets: generators of synthetic streams, and readers of public files."""
 
 from logcde.datasets.brownian import BrownianPaths as BrownianPaths
 from logcde.datasets.brownian import aligned_cuts as aligned_cuts

@@ -1,9 +1,9 @@
 """Brownian rough paths with Lévy area, and a linear system that they drive (`sec:bm_results`, `app:brownian-rde`).
 
-A path is the log-signature of each of its fine steps, up to level two. Within a step the area is that of a Brownian
-motion on a finer grid, plus a Gaussian for what is finer still, of the variance that this has: so the area of a step of
-length h has mean 0 and variance h^2 / 4, as it should. The system dX = V1 X o dW1 + V2 X o dW2 is solved on the same
-increments and areas, each fine step by the exponential of its matrix.
+A path is given by the log-signatures of its fine steps, up to level two. The area of a step is that of a Brownian
+motion on a finer grid, plus a Gaussian with the variance of the remainder, so that the area of a step of length h has
+mean 0 and variance h^2 / 4. The system dX = V1 X o dW1 + V2 X o dW2 is solved on the same increments and areas: each
+fine step by the exponential of its matrix.
 """
 
 import dataclasses
@@ -29,13 +29,14 @@ LETTERS = ("W1", "W2", "W3", "W4")
 V1 = 0.15 * np.array([[-0.5, -1.0], [1.0, -0.5]])
 V2 = 0.15 * np.array([[-0.2, 0.8], [0.3, -0.7]])
 START = np.array([1.0, 0.0])
-FINER = 8
-TOGETHER = 64
+SUBSTEPS = 8
+"""Points of the finer grid in one step."""
+BATCH = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BrownianPaths:
-    """The steps of many paths as Lie elements over `LETTERS`, and the state of the driven system at the grid points."""
+    """Lie elements of the steps of many paths over `LETTERS`, and states of the driven system at the grid points."""
 
     increments: Float64[np.ndarray, "series step lie"]
     states: Float64[np.ndarray, "series point output"]
@@ -47,14 +48,17 @@ class BrownianPaths:
     def streams(self) -> Streams:
         """One event in the middle of each fine step, with the areas as higher-order terms.
 
-        A query point on the grid then lies between two events, so that there is no doubt where a step belongs.
+        A query point on the grid then lies between two events, and each step belongs to one interval.
         """
         steps = self.increments.shape[1]
         times = (np.arange(steps) + 0.5) / steps
         return Streams.from_increments([times] * len(self), self.increments, LETTERS, depth=2, horizon=1.0)
 
     def dataset(self, cuts: Sequence[int] | np.ndarray) -> Dataset:
-        """Ask for the state at these grid points, from 0 to the number of steps.
+        """Return the data set whose targets are the states at these grid points.
+
+        Args:
+            cuts: Increasing indices of grid points, from 0 to the number of steps.
 
         >>> paths = brownian(series=3, seed=0, steps=16)
         >>> paths.dataset([0, 5, 16]).targets.shape
@@ -66,27 +70,32 @@ class BrownianPaths:
 
 
 def brownian(series: int, seed: int | Sequence[int], steps: int = STEPS) -> BrownianPaths:
-    """Generate paths and the states that they drive the system of the paper to.
+    """Generate Brownian paths, and solve the paper's system on them.
+
+    Args:
+        series: Number of paths.
+        seed: Seed of the paths.
+        steps: Number of fine steps on [0, 1].
 
     >>> brownian(series=2, seed=0, steps=16).increments.shape
     (2, 16, 10)
     """
     if series < 1 or steps < 1:
-        raise DatasetError(f"Paths and their steps are at least one each, but there are {series} and {steps}.")
+        raise DatasetError(f"series={series} and steps={steps} are too few.", "Generate at least one of each.")
     rng = np.random.default_rng(seed)
-    sizes = [min(TOGETHER, series - first) for first in range(0, series, TOGETHER)]
+    sizes = [min(BATCH, series - first) for first in range(0, series, BATCH)]
     increments = np.concatenate([_draw(size, steps, rng) for size in sizes])
     return BrownianPaths(increments, solve(increments, Basis(LETTERS, 2)))
 
 
 def aligned_cuts(intervals: int, seed: int | Sequence[int], steps: int = STEPS) -> np.ndarray:
-    """Grid points that cut a path into intervals: 0, points drawn without replacement, and the last one.
+    """Draw cuts on the grid: 0, points without replacement, and the last point, for so many intervals.
 
     >>> aligned_cuts(4, seed=0, steps=16)
     array([ 0,  8,  9, 12, 16])
     """
     if not 1 <= intervals <= steps:
-        raise DatasetError(f"{steps} steps cannot be cut into {intervals} intervals. Ask for 1 to {steps}.")
+        raise DatasetError(f"{steps} steps cannot be cut into {intervals} intervals.", f"Choose 1 to {steps}.")
     inner = np.random.default_rng(seed).choice(steps - 1, intervals - 1, replace=False) + 1
     return np.concatenate([[0], np.sort(inner), [steps]])
 
@@ -94,10 +103,9 @@ def aligned_cuts(intervals: int, seed: int | Sequence[int], steps: int = STEPS) 
 def solve(
     logsigs: Float64[np.ndarray, "series interval lie"], basis: Basis
 ) -> Float64[np.ndarray, "series point output"]:
-    """The states of the true system by the Log-ODE method, driven by log-signatures whose letters include W1 and W2.
+    """Solve the true system by the Log-ODE method, driven by log-signatures whose letters include W1 and W2.
 
-    On fine steps it is the truth. On query intervals it is the best that can be known from their log-signatures: no
-    model that sees only these can be expected to do better.
+    On fine steps the states are exact. On query intervals they are a reference for models with the same inputs.
 
     >>> still = solve(np.zeros((1, 3, 10)), Basis(LETTERS, 2))
     >>> still[0, :, 0]
@@ -109,13 +117,13 @@ def solve(
         field = eqx.tree_at(
             lambda field: field.matrices, Dense(basis, 2, dtype=jnp.float64, key=jax.random.key(0)), matrices
         )
-        parts = [logsigs[first : first + TOGETHER] for first in range(0, len(logsigs), TOGETHER)]
+        parts = [logsigs[first : first + BATCH] for first in range(0, len(logsigs), BATCH)]
         ends = np.concatenate([np.asarray(_unrolled(LinearDynamics(field), jnp.asarray(part))) for part in parts])
     return np.concatenate([np.broadcast_to(START, (len(ends), 1, 2)), ends], axis=1)
 
 
 def oracle(logsigs: LogSignatures) -> Float64[np.ndarray, "series interval output"]:
-    """What the true system makes of the log-signatures of query intervals: the state at the end of each."""
+    """Solve the true system on the log-signatures of query intervals: the state at the end of each."""
     return solve(np.asarray(logsigs.values, np.float64), logsigs.basis)[:, 1:]
 
 
@@ -126,12 +134,12 @@ def _unrolled(dynamics: LinearDynamics, logsigs: Array) -> Array:
 
 
 def _draw(series: int, steps: int, rng: np.random.Generator) -> Float64[np.ndarray, "series step lie"]:
-    """Increments of the letters, then areas of their pairs, in the order of the Lyndon basis."""
+    """Draw the increments of the letters, then the areas of their pairs, in the order of the Lyndon basis."""
     letters = len(LETTERS)
-    fine = rng.standard_normal((letters, series, steps, FINER)) * (steps * FINER) ** -0.5
+    fine = rng.standard_normal((letters, series, steps, SUBSTEPS)) * (steps * SUBSTEPS) ** -0.5
     before = np.cumsum(fine, axis=-1) - fine
     pairs = list(combinations(range(letters), 2))
-    rest = rng.standard_normal((len(pairs), series, steps)) * (0.5 / (steps * FINER**0.5))
+    rest = rng.standard_normal((len(pairs), series, steps)) * (0.5 / (steps * SUBSTEPS**0.5))
     areas = [
         0.5 * np.einsum("...f,...f->...", before[i], fine[j])
         - 0.5 * np.einsum("...f,...f->...", before[j], fine[i])

@@ -1,4 +1,4 @@
-"""Labelled series for classification: pooled, without copies, and the query windows that they are asked in."""
+"""Classification data sets: labelled streams, removal of duplicates, and partitions into windows."""
 
 import dataclasses
 import hashlib
@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Int64, Shaped
 
 from logcde.datasets.archive import Cases
-from logcde.errors import DatasetError
+from logcde.errors import DatasetError, Where
 from logcde.streams import Partition, Streams
 
 LONGEST = 1_000_000
@@ -16,10 +16,17 @@ LONGEST = 1_000_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Classification:
-    """Streams with a class each. Step i of a series is stamped i / `length`, where `length` is the longest series' own.
+    """Streams with one class each. `data[index]` selects series.
 
-    A series with n steps has the horizon n / `length`. `labels` counts into `classes`; `tested` says which series the
-    archive has in its test part, which experiments that pool both parts do not look at. `data[index]` are some series.
+    Step i of a series has the stamp i / `length`, and a series of n steps has the horizon n / `length`.
+
+    Args:
+        name: Name of the data set.
+        streams: The series.
+        labels: Class of each series, as an index into `classes`.
+        classes: Names of the classes, sorted.
+        tested: Whether a series is in the test part of the archive.
+        length: Number of steps of the longest series.
     """
 
     name: str
@@ -40,11 +47,11 @@ class Classification:
 
     @property
     def lengths(self) -> Int64[np.ndarray, "series"]:
-        """How many steps each series has, observed or not."""
+        """The number of steps of each series, observed or not."""
         return np.rint(self.streams.horizon * self.length).astype(np.int64)
 
     def counts(self, tested: bool) -> tuple[int, ...]:
-        """How many series of each class are in the archive's test part, or in its training part."""
+        """Count the series of each class in the test part of the archive, or in its training part."""
         counts = np.bincount(self.labels[self.tested == tested], minlength=len(self.classes))
         return tuple(counts.tolist())
 
@@ -59,7 +66,7 @@ class Classification:
 
 
 def pooled(name: str, train: Cases, test: Cases) -> Classification:
-    """Both parts of a data set as one, those to train with first. A series ends with its last observation.
+    """Make one data set of the training part and the test part. A series ends with its last observation.
 
     >>> ramp = np.arange(4, dtype=np.float32)[None]
     >>> pooled("ramps", Cases([ramp], ["up"]), Cases([-ramp], ["down"]))
@@ -73,10 +80,18 @@ def pooled(name: str, train: Cases, test: Cases) -> Classification:
         if number >= len(train.values):
             part = f"series {number - len(train.values)} of the test part"
         if len(one) != width:
-            raise DatasetError(f"{name}: {part}, counted from 0, has {len(one)} channels, but others have {width}.")
+            raise DatasetError(
+                f"{name}: {part}, counted from 0, has {len(one)} channels, but others have {width}.",
+                "Give all series the same channels.",
+                where=Where(series=number),
+            )
         observed = np.flatnonzero(~np.isnan(one).all(axis=0))
         if not observed.size:
-            raise DatasetError(f"{name}: {part}, counted from 0, has no observation at all. Leave it out of the file.")
+            raise DatasetError(
+                f"{name}: {part}, counted from 0, has no observation.",
+                "Remove it from the file.",
+                where=Where(series=number),
+            )
         lengths[number] = observed[-1] + 1
     length = int(lengths.max())
     streams = Streams.from_arrays(
@@ -91,7 +106,7 @@ def pooled(name: str, train: Cases, test: Cases) -> Classification:
 
 
 def deduplicated(data: Classification) -> Classification:
-    """Without exact copies of whole series, whatever their labels: the first stays, and so does the order.
+    """Remove exact copies of whole series, whatever their labels; the first of them stays.
 
     >>> ramp = np.arange(4, dtype=np.float32)[None]
     >>> deduplicated(pooled("ramps", Cases([ramp, -ramp], ["up", "down"]), Cases([ramp], ["up"])))
@@ -107,17 +122,17 @@ def deduplicated(data: Classification) -> Classification:
 
 
 def windows(length: int, step: int) -> Partition:
-    """Query windows of `step` steps, for series stamped i / `length`: cuts at 0, step / length, 2 step / length, ...
+    """Return the partition into windows of `step` steps, for series with stamps i / `length`.
 
-    They do not depend on what was observed: a series of n steps has ceil(n / step) of them, also after dropping. The
-    cuts are the very numbers that the stamps are, so that an event at a cut belongs to the window that begins there.
+    A series of n steps has ceil(n / step) windows, whatever is observed in them. The cuts 0, step / length,
+    2 step / length, ... equal the stamps to the bit, so that an event at a cut belongs to the window that begins there.
 
     >>> windows(896, 16)
     Partition.every(0.017857142857142856)
     """
     if not 1 <= step <= length <= LONGEST:
         raise DatasetError(
-            f"Windows of {step} steps of series of {length} were asked for. A window has at least one step and no more "
-            f"than the series, and a series at most {LONGEST:,}."
+            f"step={step} and length={length} define no windows.",
+            f"Choose 1 <= step <= length <= {LONGEST:,}.",
         )
     return Partition.every(step / length)

@@ -1,4 +1,4 @@
-"""Intensive care: 12,000 stays of 48 hours, 37 variables with clocks of their own (PhysioNet/CinC Challenge 2012)."""
+"""PhysioNet/CinC Challenge 2012: 12,000 stays in intensive care, 37 asynchronous variables over 48 hours."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from types import MappingProxyType
 import numpy as np
 from jaxtyping import Bool, Float64, Shaped
 
-from logcde.datasets.loading import WHERE, folder
-from logcde.errors import DatasetError
+from logcde.datasets.loading import folder
+from logcde.errors import DatasetError, Remedy
 from logcde.streams import Average, Keep, Schema, Streams
 from logcde.streams.faults import Places
 from logcde.streams.ingest import RawRows, Rules, assemble
@@ -19,6 +19,7 @@ SETS = ("a", "b", "c")
 HOURS = 48.0
 STATIC = ("Age", "Gender", "Height", "ICUType")
 ORIGIN = "https://physionet.org/content/challenge-2012"
+AGAIN = f"Download it again from {ORIGIN}."
 PLAUSIBLE = MappingProxyType(
     {
         "DiasABP": (5.0, 250.0),
@@ -44,15 +45,19 @@ PLAUSIBLE = MappingProxyType(
         "Weight": (20.0, 400.0),
     }
 )
-"""What these variables can be in a living person, widely taken: limits for `ChannelScaler.fit`, not a medical reference."""
+"""Wide bounds of plausible values, as `limits` of `ChannelScaler.fit`. Not a medical reference."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stays:
-    """Stays in intensive care. Times are hours since admission, the horizon is 48; values are as recorded.
+    """Stays in intensive care.
 
-    `static` has a column for each of `names`, NaN where it is unknown; `died` says whether a patient died in hospital,
-    and `part` which set of the challenge a stay is from.
+    Args:
+        streams: One series for each stay, times in hours since admission, horizon 48, values as recorded.
+        static: Static features, NaN where unknown.
+        names: Names of the static features.
+        died: Whether the patient died in hospital.
+        part: Set of the challenge that a stay is from: "a", "b" or "c".
     """
 
     streams: Streams
@@ -70,7 +75,7 @@ class Stays:
 
 @dataclasses.dataclass(frozen=True)
 class _Set:
-    """One set of the challenge as it is recorded: rows by stay, and -1 for what is unknown."""
+    """One set of the challenge as recorded: rows ordered by stay, -1 for unknown values."""
 
     ids: np.ndarray
     counts: np.ndarray
@@ -82,10 +87,12 @@ class _Set:
 
 
 def physionet2012(path: str | Path | None = None) -> Stays:
-    """Read the stays, from `PhysioNet2012.npz` or from the challenge's own folders `set-a`, `set-b` and `set-c`.
+    """Read the stays from `PhysioNet2012.npz`, or from the challenge's folders `set-a`, `set-b` and `set-c`.
 
-    They are looked for in `path`, by default in the folder of the environment variable LOGCDE_DATA. Two values of a
-    variable at one stamp are averaged. An unknown weight, recorded as -1, is no observation.
+    Several values of a variable at one stamp are averaged. A weight of -1, which means unknown, is not an observation.
+
+    Args:
+        path: Folder of the files; by default the environment variable LOGCDE_DATA.
     """
     place = where(path)
     variables, parts = _from_npz(place) if place.is_file() else _from_text(place)
@@ -101,7 +108,7 @@ def physionet2012(path: str | Path | None = None) -> Stays:
 
 
 def where(path: str | Path | None = None) -> Path:
-    """The file or the folder that `physionet2012` reads, with the same `path`; an error says where to get the data."""
+    """Return the file or the folder that `physionet2012` reads with the same `path`."""
     top = folder(path, ORIGIN)
     packed = top / "PhysioNet2012.npz"
     if packed.is_file():
@@ -109,9 +116,9 @@ def where(path: str | Path | None = None) -> Path:
     if (top / "set-a").is_dir():
         return top
     raise DatasetError(
-        f"The data set PhysioNet 2012 is not in {top}: it would be the file {packed.name}, or the folders set-a, "
-        f"set-b and set-c with the files Outcomes-a.txt, Outcomes-b.txt and Outcomes-c.txt. Get it from {ORIGIN}. "
-        f"{WHERE}"
+        f"The data set PhysioNet 2012 is not in {top}: there is neither the file {packed.name}, nor the folders set-a, "
+        f"set-b, set-c with Outcomes-a.txt, Outcomes-b.txt, Outcomes-c.txt. It can be downloaded from {ORIGIN}.",
+        Remedy.DATA_FOLDER,
     )
 
 
@@ -144,14 +151,16 @@ def _from_npz(file: Path) -> tuple[tuple[str, ...], dict[str, _Set]]:
             }
             names, known = tuple(map(str, stored["static_names"])), tuple(map(str, stored["variables"]))
     except (OSError, ValueError, KeyError) as error:
-        raise DatasetError(f"{file} is not the data set PhysioNet 2012: {error}. Get it anew from {ORIGIN}.") from error
+        raise DatasetError(f"{file} is not the data set PhysioNet 2012: {error}.", AGAIN) from error
     if names != STATIC or not parts:
-        raise DatasetError(f"{file} has the static features {', '.join(names)}, but {', '.join(STATIC)} are expected.")
+        raise DatasetError(
+            f"{file} has the static features {', '.join(names)}, but {', '.join(STATIC)} are expected.", AGAIN
+        )
     return known, parts
 
 
 def _from_text(top: Path) -> tuple[tuple[str, ...], dict[str, _Set]]:
-    """The challenge's own files: one for each stay, with lines "hh:mm,variable,value"."""
+    """Read the challenge's own files: one for each stay, with lines "hh:mm,variable,value"."""
     stays = {
         name: [_stay(file) for file in sorted((top / f"set-{name}").glob("*.txt"))]
         for name in SETS
@@ -164,7 +173,7 @@ def _from_text(top: Path) -> tuple[tuple[str, ...], dict[str, _Set]]:
         died = _outcomes(top / f"Outcomes-{part}.txt")
         for stay in found:
             if stay.record not in died:
-                raise DatasetError(f"{top / f'Outcomes-{part}.txt'} does not say what became of stay {stay.record}.")
+                raise DatasetError(f"{top / f'Outcomes-{part}.txt'} has no outcome of stay {stay.record}.", AGAIN)
         rows = [row for stay in found for row in stay.rows]
         parts[part] = _Set(
             np.array([stay.record for stay in found], np.int64),
@@ -202,26 +211,24 @@ def _stay(file: Path) -> _Stay:
             hours, minutes = stamp.split(":")
             time, value = int(hours) + int(minutes) / 60, float(text)
         except ValueError as error:
-            raise DatasetError(
-                f"{file}, line {number}, is {line!r}, not hh:mm,variable,value. Get the data anew from {ORIGIN}."
-            ) from error
+            raise DatasetError(f"{file}, line {number}, is {line!r}, not hh:mm,variable,value.", AGAIN) from error
         if time == 0 and (name in STATIC or name == "RecordID"):
             static[name] = value
         elif name:
             rows.append((time, name, value))
     if "RecordID" not in static:
-        raise DatasetError(f"{file} does not say which stay it is: there is no RecordID at 00:00.")
+        raise DatasetError(f"{file} does not identify its stay: there is no RecordID at 00:00.", AGAIN)
     return _Stay(int(static["RecordID"]), static, rows)
 
 
 def _outcomes(file: Path) -> dict[int, bool]:
-    """Whether the patient of each stay died in hospital."""
+    """Read, for each stay, whether the patient died in hospital."""
     if not file.is_file():
-        raise DatasetError(f"{file} is not there. Get it from {ORIGIN}, where the other files are.")
+        raise DatasetError(f"{file} does not exist.", f"Download it from {ORIGIN}.")
     header, *lines = file.read_text(encoding="utf-8").strip().split("\n")
     names = [name.strip() for name in header.split(",")]
     if "RecordID" not in names or "In-hospital_death" not in names:
-        raise DatasetError(f"{file} has the columns {header}, but RecordID and In-hospital_death are needed.")
+        raise DatasetError(f"{file} has the columns {header}, but RecordID and In-hospital_death are needed.", AGAIN)
     record, death = names.index("RecordID"), names.index("In-hospital_death")
     cells = [line.split(",") for line in lines]
     return {int(row[record]): row[death].strip() == "1" for row in cells}

@@ -1,10 +1,8 @@
-"""What an experiment learns from: streams, where they are asked about, and the answers.
-
-Coupled sinusoids under four observation regimes (`sec:sinusoid` and `app:sinusoid` in the paper).
+"""Coupled sinusoids under four observation regimes (`sec:sinusoid` and `app:sinusoid` in the paper).
 
 Two channels share a latent phase, z(t) = omega t + phi and x_i(t) = A_i sin(z(t) + delta_i). They are observed without
-noise at times that the regime draws, and asked for at query points that know nothing of these times. With one seed all
-regimes have the same waves and the same query points, so that they differ in what is observed and in nothing else.
+noise at random times that depend on the regime; targets are their values at query points, which are independent of
+these times. With one seed all regimes have the same waves and query points, and differ only in the observations.
 """
 
 import abc
@@ -21,7 +19,7 @@ from logcde.streams import Cuts, Partition, Streams
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dataset:
-    """Streams, a partition, and targets at the end of each query interval, NaN beyond a series' last one."""
+    """Streams, a partition, and targets at the end of each interval; NaN pads series with fewer intervals."""
 
     streams: Streams
     partition: Partition
@@ -35,7 +33,7 @@ class Dataset:
 
 
 def by_interval(cuts: Cuts, targets: Float64[np.ndarray, "point output"]) -> Float64[np.ndarray, "series interval _"]:
-    """Targets at all query points, end to end as these are, as an array with one row for each interval's end.
+    """Turn targets at all query points, end to end, into an array with one row for each interval, that of its end.
 
     >>> cuts = Cuts(np.array([0, 2, 5]), np.array([0.0, 9.0, 0.0, 4.0, 9.0]))
     >>> by_interval(cuts, cuts.points[:, None])[..., 0]
@@ -57,11 +55,11 @@ FREQUENCY, AMPLITUDE, INTERVALS = (0.8, 1.6), (0.7, 1.3), (16, 32)
 
 
 class AbstractGrid(abc.ABC):
-    """When one channel of each of many series is observed."""
+    """Distribution of the observation times of one channel."""
 
     @abc.abstractmethod
     def __call__(self, series: int, rng: np.random.Generator) -> list[np.ndarray]:
-        """Increasing times in (0, T) for each series."""
+        """Draw increasing times in (0, T) for each of `series` series."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,19 +69,19 @@ class Regular(AbstractGrid):
     points: int = 128
 
     def __call__(self, series: int, rng: np.random.Generator) -> list[np.ndarray]:
-        """Without chance."""
+        """Return the same times for all series."""
         return [np.arange(1, self.points + 1) * HORIZON / (self.points + 1)] * series
 
 
 @dataclasses.dataclass(frozen=True)
 class Poisson(AbstractGrid):
-    """A Poisson process with a rate for each series, drawn between two bounds; two uniform times if it has fewer."""
+    """A Poisson process whose rate is uniform between two bounds, for each series; two times if it has fewer."""
 
     slowest: float
     fastest: float
 
     def __call__(self, series: int, rng: np.random.Generator) -> list[np.ndarray]:
-        """Drawn as their number first, then where they are."""
+        """Draw the numbers of times first, then the times."""
         rates = rng.uniform(self.slowest, self.fastest, series)
         counts = rng.poisson(rates * HORIZON)
         counts[counts < 2] = 2
@@ -93,13 +91,13 @@ class Poisson(AbstractGrid):
 
 @dataclasses.dataclass(frozen=True)
 class Regime:
-    """Grids of the two channels; a single one if they are observed together."""
+    """Observation times of the two channels: two grids, or one if they are observed together."""
 
     grids: tuple[AbstractGrid, ...]
 
     @property
     def synchronous(self) -> bool:
-        """Whether one stamp observes both channels."""
+        """Whether both channels are observed at each stamp."""
         return len(self.grids) == 1
 
 
@@ -111,12 +109,12 @@ REGIMES = MappingProxyType(
         "async_sparse": Regime((Poisson(12.0, 20.0), Poisson(2.0, 4.0))),
     }
 )
-"""The regimes of the paper, by the names that results are filed under."""
+"""The regimes of the paper by name."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Waves:
-    """The continuous signals behind the observations."""
+    """Parameters of the continuous signals."""
 
     frequency: Float64[np.ndarray, "series"]
     phase: Float64[np.ndarray, "series"]
@@ -125,7 +123,7 @@ class Waves:
 
     @classmethod
     def draw(cls, series: int, rng: np.random.Generator) -> "Waves":
-        """As many as there are series."""
+        """Draw the parameters of `series` series."""
         shape = (series, len(CHANNELS))
         return cls(
             rng.uniform(*FREQUENCY, series),
@@ -135,21 +133,26 @@ class Waves:
         )
 
     def __call__(self, series: int, times: Float64[np.ndarray, "time"]) -> Float64[np.ndarray, "time channel"]:
-        """The values of one series at any times."""
+        """Evaluate the signals of one series at any times."""
         latent = self.frequency[series] * times + self.phase[series]
         return self.amplitude[series] * np.sin(latent[:, None] + self.shift[series])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sinusoids:
-    """A data set, and the waves that it comes from."""
+    """A data set and its continuous signals."""
 
     data: Dataset
     waves: Waves
 
 
 def sinusoids(regime: str | Regime, series: int, seed: int | Sequence[int]) -> Sinusoids:
-    """Generate coupled sinusoids as one of the `REGIMES` observes them. The same seed gives the same data anywhere.
+    """Generate coupled sinusoids. The same seed gives the same data on all machines.
+
+    Args:
+        regime: Observation regime, or the name of one of `REGIMES`.
+        series: Number of series.
+        seed: Seed of signals, query points and observation times.
 
     >>> drawn = sinusoids("async_sparse", series=4, seed=0)
     >>> drawn.data.streams.schema.channels, drawn.data.targets.shape[0]
@@ -160,7 +163,7 @@ def sinusoids(regime: str | Regime, series: int, seed: int | Sequence[int]) -> S
     """
     chosen = _regime_of(regime)
     if series < 1:
-        raise DatasetError(f"A data set needs at least one series, but {series} were asked for.")
+        raise DatasetError(f"series={series} is too small.", "Generate at least one series.")
     for_waves, for_queries, for_grids = (np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(3))
     waves = Waves.draw(series, for_waves)
     points = _query_points(series, for_queries)
@@ -169,27 +172,27 @@ def sinusoids(regime: str | Regime, series: int, seed: int | Sequence[int]) -> S
     times, values = (list(part) for part in zip(*observed, strict=True))
     streams = Streams.from_arrays(times, values, CHANNELS, HORIZON)
     partition = Partition.at(points)
-    answers = np.concatenate([waves(number, points[number]) for number in range(series)])
-    return Sinusoids(Dataset(streams, partition, by_interval(partition.cuts(streams), answers)), waves)
+    targets = np.concatenate([waves(number, points[number]) for number in range(series)])
+    return Sinusoids(Dataset(streams, partition, by_interval(partition.cuts(streams), targets)), waves)
 
 
 def _regime_of(regime: str | Regime) -> Regime:
     if isinstance(regime, Regime):
         return regime
     if regime not in REGIMES:
-        raise DatasetError(f"There is no observation regime {regime!r}. Choose one of {', '.join(REGIMES)}.")
+        raise DatasetError(f"There is no observation regime {regime!r}.", f"Choose one of {', '.join(REGIMES)}.")
     return REGIMES[regime]
 
 
 def _query_points(series: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """0, uniform points and T, a random number of them for each series."""
+    """Draw 0, uniform points and T, a random number of them for each series."""
     inner = rng.integers(INTERVALS[0], INTERVALS[1], series, endpoint=True) - 1
     drawn = np.split(rng.uniform(0, HORIZON, inner.sum()), np.cumsum(inner)[:-1])
     return [np.concatenate([[0.0], np.sort(part), [HORIZON]]) for part in drawn]
 
 
 def _observed(waves: Waves, series: int, grids: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The stamps of one series and its values there, NaN where a channel is not observed."""
+    """Return the stamps of one series and its values there, NaN where a channel is not observed."""
     if len(grids) == 1:
         return grids[0], waves(series, grids[0])
     times = np.concatenate(grids)

@@ -1,4 +1,4 @@
-"""Which series to train, validate and test with, drawn once and kept in a file that every model and tool can read."""
+"""Random splits into training, validation and test series, which can be stored as JSON."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class _Indices(msgspec.Struct):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Split:
-    """Positions of series: together every one of them, and each once."""
+    """Indices of the training, validation and test series; together they are 0 to N - 1, each once."""
 
     train: Int64[np.ndarray, "_"]
     validation: Int64[np.ndarray, "_"]
@@ -30,7 +30,8 @@ class Split:
         everything = np.sort(np.concatenate([self.train, self.validation, self.test]))
         if not np.array_equal(everything, np.arange(len(everything))):
             raise DatasetError(
-                f"The {len(everything)} indices of this split are not 0 to {len(everything) - 1}, each of them once."
+                f"The {len(everything)} indices of this split are not 0 to {len(everything) - 1}, each once.",
+                "Draw it again with logcde.datasets.split.",
             )
 
     def write(self, path: str | Path) -> Path:
@@ -40,30 +41,38 @@ class Split:
 
     @classmethod
     def read(cls, path: str | Path) -> "Split":
-        """Read what `write` wrote. Indices that are not 0 to N - 1, each of them once, are refused."""
+        """Read a split that `write` wrote, and check its indices."""
         try:
             indices = msgspec.json.decode(Path(path).read_bytes(), type=_Indices)
             return cls(*(np.array(part, np.int64) for part in (indices.train, indices.validation, indices.test)))
         except OSError as error:
-            raise DatasetError(f"The split {path} cannot be read: {error.strerror}.") from error
+            raise DatasetError(f"The split {path} cannot be read: {error.strerror}.", "Check its path.") from error
         except (msgspec.DecodeError, OverflowError, DatasetError) as error:
-            raise DatasetError(f"{path} is not a split: {error} Draw it again and write it anew.") from error
+            found = error.found if isinstance(error, DatasetError) else error
+            raise DatasetError(f"{path} is not a split: {found}", "Draw and write it again.") from error
 
     def __repr__(self) -> str:
         return f"Split({len(self.train)} train, {len(self.validation)} validation, {len(self.test)} test)"
 
 
 def split(count: int, seed: int | Sequence[int], train: float = 0.7, validation: float = 0.15) -> Split:
-    """Of `count` series in random order these shares to train and to validate, the rest to test.
+    """Draw a random split. Classes are not stratified.
 
-    Classes are not balanced.
+    Args:
+        count: Number of series.
+        seed: Seed of the random order.
+        train: Fraction of the series for training.
+        validation: Fraction of the series for validation; the rest is for testing.
 
     >>> split(561, seed=2345)
     Split(392 train, 84 validation, 85 test)
     """
     if min(train, validation) <= 0 or train + validation >= 1:
-        raise DatasetError(f"Shares of {train} and {validation} leave nothing for one of the three parts.")
+        raise DatasetError(
+            f"The fractions {train} and {validation} leave one of the three parts empty.",
+            "Give positive fractions with a sum below 1.",
+        )
     if count < 4:
-        raise DatasetError(f"{count} series cannot be split into three parts. There must be at least 4.")
+        raise DatasetError(f"{count} series cannot be split into three parts.", "Give at least 4.")
     order = np.random.default_rng(seed).permutation(count)
     return Split(*np.split(order, [int(train * count), int((train + validation) * count)]))

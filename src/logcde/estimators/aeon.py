@@ -1,6 +1,6 @@
-"""The classifier and the regressor as estimators of aeon, whose arrays are (series, channel, step).
+"""The classifier and the regressor with the conventions of aeon, whose arrays are (series, channel, step).
 
-The only place that imports aeon: `pip install 'logcde[aeon]'`.
+The only module that imports aeon: `pip install 'logcde[aeon]'`.
 """
 
 from typing import Any, ClassVar
@@ -24,12 +24,12 @@ TAGS = {
 
 
 class AbstractAdapter:
-    """The parameters of an estimator, as of `AbstractLogCDE`, and how it is given aeon's data."""
+    """Adapts an estimator to aeon: the parameters of `AbstractLogCDE`, without `table` and `checkpoints`."""
 
     def __init__(
         self,
         *,
-        units: AbstractScaler | None = None,
+        scaler: AbstractScaler | None = None,
         partition: Partition | None = None,
         depth: int | None = None,
         counts: bool | None = None,
@@ -43,7 +43,7 @@ class AbstractAdapter:
         verbose: bool = False,
         random_state: Any = None,
     ) -> None:
-        self.units = units
+        self.scaler = scaler
         self.partition = partition
         self.depth = depth
         self.counts = counts
@@ -60,12 +60,12 @@ class AbstractAdapter:
 
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
-        """What aeon's own checks are run with."""
+        """Return the parameters of aeon's own checks."""
         return {"max_iter": 10}
 
     def _fit(self, X: Any, y: np.ndarray) -> Any:
         parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
-        self.estimator_ = self._kind(**parameters).fit(_steps_first(X), y)  # type: ignore[attr-defined]
+        self.estimator_ = self._wrapped(**parameters).fit(_steps_first(X), y)  # type: ignore[attr-defined]
         return self
 
     def _predict(self, X: Any) -> np.ndarray:
@@ -73,22 +73,30 @@ class AbstractAdapter:
 
 
 class LogCDEAeonClassifier(AbstractAdapter, BaseClassifier):
-    """`LogCDEClassifier` for aeon: many channels, missing values, unequal lengths. `estimator_` is what was fitted."""
+    """`LogCDEClassifier` for aeon, with any number of channels, missing values and unequal lengths.
+
+    Attributes:
+        estimator_: The fitted `LogCDEClassifier`.
+    """
 
     _tags: ClassVar = TAGS
-    _kind = LogCDEClassifier
+    _wrapped = LogCDEClassifier
 
     def _predict_proba(self, X: Any) -> np.ndarray:
         return self.estimator_.predict_proba(_steps_first(X))
 
 
 class LogCDEAeonRegressor(AbstractAdapter, BaseRegressor):
-    """`LogCDERegressor` for aeon: many channels, missing values, unequal lengths. `estimator_` is what was fitted."""
+    """`LogCDERegressor` for aeon, with any number of channels, missing values and unequal lengths.
+
+    Attributes:
+        estimator_: The fitted `LogCDERegressor`.
+    """
 
     _tags: ClassVar = TAGS
-    _kind = LogCDERegressor
+    _wrapped = LogCDERegressor
 
 
 def _steps_first(collection: Any) -> Any:
-    """Arrays (step, channel) for each series."""
+    """Swap the axes of each series to (step, channel)."""
     return np.swapaxes(collection, 1, 2) if isinstance(collection, np.ndarray) else [one.T for one in collection]

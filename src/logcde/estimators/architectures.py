@@ -1,4 +1,4 @@
-"""Models that estimators can be made of: sizes, and how they become a model for the basis of its inputs."""
+"""Architectures of estimators: sizes only, until the basis of the inputs is known and a model can be built."""
 
 import abc
 import dataclasses
@@ -11,52 +11,73 @@ from logcde.algebra import Basis
 from logcde.models import Mean, PerInterval, SequenceModel, Terminal, TimeZeroInitial, log_ncde, log_slice
 from logcde.scans import Auto, MatrixFree
 
-Reading: TypeAlias = type[Terminal] | type[Mean] | type[PerInterval]
-"""Which states of a series are read."""
+ReadoutType: TypeAlias = type[Terminal] | type[Mean] | type[PerInterval]
+"""A readout class; the architecture chooses the widths of its hidden layers."""
 
 
 class AbstractArchitecture(abc.ABC):
-    """How a model is built. A class of your own is a frozen dataclass; register it to save estimators that have it."""
+    """Builds the model of an estimator.
+
+    Subclass it as a frozen dataclass, so that scikit-learn can clone and compare it. To save estimators with your own
+    architecture, pass the class to `logcde.register`.
+    """
 
     @abc.abstractmethod
-    def __call__(self, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> SequenceModel:
-        """A causal model with its parameters at the start, and without scaling, which is added when it is trained."""
+    def __call__(self, basis: Basis, outputs: int, readout: ReadoutType, key: PRNGKeyArray) -> SequenceModel:
+        """Build an untrained causal model. It has no scaling: `fit` adds that after training.
+
+        Args:
+            basis: Basis of the log-signatures.
+            outputs: Number of classes, or of predicted values.
+            readout: Class of the readout, which depends on the estimator.
+            key: Key of the initial parameters.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
 class Slice(AbstractArchitecture):
-    """A block-diagonal Log-SLiCE, read by an MLP with hidden layers of these `widths`.
+    """A block-diagonal Log-SLiCE with an MLP readout. Fast to train.
 
-    `scale` is the size of its vector field at the start.
+    Args:
+        hidden: Size of the hidden state.
+        block: Size of the blocks.
+        widths: Widths of the hidden layers of the readout.
+        init_scale: Factor of the initial vector field.
 
     >>> Slice(hidden=128)
-    Slice(hidden=128, block=4, widths=(64,), scale=0.05)
+    Slice(hidden=128, block=4, widths=(64,), init_scale=0.05)
     """
 
     hidden: int = 64
     block: int = 4
     widths: tuple[int, ...] = (64,)
-    scale: float = 0.05
+    init_scale: float = 0.05
 
-    def __call__(self, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> SequenceModel:
-        """A linear CDE."""
+    def __call__(self, basis: Basis, outputs: int, readout: ReadoutType, key: PRNGKeyArray) -> SequenceModel:
+        """Build the linear CDE."""
         return log_slice(
             basis,
             self.hidden,
             outputs,
             block=self.block,
             initial=TimeZeroInitial(),
-            readout=reading(self.widths),
-            # What `Auto` comes to on a CPU, where tracing the other ways as well would take longer than small fits.
+            readout=readout(self.widths),
+            # What `Auto` selects on a CPU; tracing its other branches as well would take longer than small fits.
             scan=MatrixFree() if jax.default_backend() == "cpu" else Auto(),
-            scale=self.scale,
+            scale=self.init_scale,
             key=key,
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class Neural(AbstractArchitecture):
-    """A Log-NCDE whose vector field has `layers` hidden layers of `width`: slower to train than `Slice`.
+    """A Log-NCDE with an MLP vector field. Slower to train than `Slice`.
+
+    Args:
+        hidden: Size of the hidden state.
+        width: Width of the hidden layers of the vector field.
+        layers: Number of hidden layers of the vector field.
+        widths: Widths of the hidden layers of the readout.
 
     >>> Neural(width=32)
     Neural(hidden=32, width=32, layers=2, widths=())
@@ -67,8 +88,8 @@ class Neural(AbstractArchitecture):
     layers: int = 2
     widths: tuple[int, ...] = ()
 
-    def __call__(self, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray) -> SequenceModel:
-        """A neural CDE, solved by the Log-ODE method."""
+    def __call__(self, basis: Basis, outputs: int, readout: ReadoutType, key: PRNGKeyArray) -> SequenceModel:
+        """Build the neural CDE, which the Log-ODE method solves."""
         return log_ncde(
             basis,
             self.hidden,
@@ -76,6 +97,6 @@ class Neural(AbstractArchitecture):
             width=self.width,
             layers=self.layers,
             initial=TimeZeroInitial(),
-            readout=reading(self.widths),
+            readout=readout(self.widths),
             key=key,
         )

@@ -1,4 +1,4 @@
-"""What all estimators share: their parameters, how they read data, how they train and how they predict."""
+"""`AbstractLogCDE`: parameters of all estimators, reading of data, training, and prediction."""
 
 import abc
 import os
@@ -11,25 +11,34 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from logcde.embedding import LogSignatures
-from logcde.errors import ModelError, StreamError, TrainingError
+from logcde.errors import ModelError, StreamError, TrainingError, Where
 from logcde.estimators import saving
-from logcde.estimators.architectures import AbstractArchitecture, Reading, Slice
-from logcde.estimators.checking import check_array, validate_data
+from logcde.estimators._sklearn import check_array, validate_data
+from logcde.estimators.architectures import AbstractArchitecture, ReadoutType
 from logcde.estimators.choosing import (
-    GIVEN,
-    Choice,
+    check_channel_count,
+    choose_architecture,
     choose_embedding,
     choose_held_out,
     choose_partition,
     choose_steps,
-    refuse_many,
-    usual_gap,
+    median_gap,
 )
-from logcde.estimators.data import Read, Table, check_channels, is_frame, last_stamps, read, refuse_long, with_horizon
-from logcde.estimators.training import Queries, Schedule, inputs_of, predictions, train
+from logcde.estimators.data import (
+    Input,
+    Layout,
+    check_channels,
+    check_samples,
+    is_frame,
+    last_times,
+    read_input,
+    with_horizon,
+)
+from logcde.estimators.training import QueryIntervals, Schedule, predict_each, scaled_inputs, train
 from logcde.models import IncrementRMSScaling
 from logcde.online import Predictor
 from logcde.streams import Partition, Streams
+from logcde.streams.faults import name
 from logcde.streams.scaling import AbstractScaler
 from logcde.streams.schema import listed
 from logcde.train import Checkpoints
@@ -37,28 +46,46 @@ from logcde.train.losses import AbstractMeasure
 
 
 class AbstractLogCDE(BaseEstimator):
-    """An estimator on streams. What is None is chosen from the data; `choices_` says what was chosen, and why.
+    """Base class of the estimators.
 
-    **Data.** `table` says how data frames are read (`Long`, `Wide`). `units` of the channels are learnt (`RobustScaler()`,
-    `StandardScaler()`, `MinMaxScaler()`), `partition` cuts series into intervals, and the log-signature of each has `depth` and
-    coordinates for `counts` of observations and for `time`.
+    Parameters that are None are chosen from the training data; `choices_` has the chosen values and the reasons.
 
-    **Model.** `model` is an architecture: `Slice(...)` or `Neural(...)`.
+    Args:
+        table: Layout of data frames, `Long(...)` or `Wide(...)`. Without it, rows of a data frame are samples.
+        scaler: Scaler of the channels' values, such as `logcde.scaling.RobustScaler()`; it is fitted to the training
+            series.
+        partition: Partition of the series into intervals.
+        depth: Depth of the log-signatures.
+        counts: Whether each channel has a coordinate that counts its observations.
+        time: Whether time is a coordinate.
+        model: Architecture, `Slice(...)` or `Neural(...)`.
+        max_iter: Number of training steps.
+        learning_rate: Peak learning rate of Adam; it falls to zero as a cosine.
+        batch_size: Series in one training step.
+        validation_fraction: Fraction of the training series that is held out to select the best of 20 evaluations; 0
+            uses all series for training.
+        patience: Stop after so many evaluations without improvement on the held-out series; by default never.
+        checkpoints: Where to save the state of training. An interrupted `fit` is resumed by calling it again with the
+            same data and parameters, which include an integer `random_state`.
+        verbose: Show a progress bar.
+        random_state: Integer seed, `RandomState`, or None, as in scikit-learn.
 
-    **Training.** At most `max_iter` steps on batches of `batch_size` series, at a rate that falls from `learning_rate`
-    to zero. `validation_fraction` of the series, 0 for none, are held out to choose the best of 20 looks; with
-    `patience`, training ends after so many looks that brought nothing better, most often before the rate has fallen.
-    With `checkpoints`, a `fit` that was interrupted goes on when it is called again with the same data and parameters;
-    that takes a number as `random_state`, which is otherwise as everywhere in scikit-learn.
+    Attributes:
+        model_: The trained `SequenceModel`.
+        embedding_: The `Embedding`, with the fitted scaler.
+        partition_: The `Partition`.
+        choices_: Settings by name, each a `Choice` with `value` and `reason`.
+        history_: Evaluations during training.
+        n_iter_: Number of training steps.
     """
 
-    reading: ClassVar[Reading]
+    readout: ClassVar[ReadoutType]
 
     def __init__(
         self,
         *,
-        table: Table | None = None,
-        units: AbstractScaler | None = None,
+        table: Layout | None = None,
+        scaler: AbstractScaler | None = None,
         partition: Partition | None = None,
         depth: int | None = None,
         counts: bool | None = None,
@@ -74,7 +101,7 @@ class AbstractLogCDE(BaseEstimator):
         random_state: Any = None,
     ) -> None:
         self.table = table
-        self.units = units
+        self.scaler = scaler
         self.partition = partition
         self.depth = depth
         self.counts = counts
@@ -91,30 +118,36 @@ class AbstractLogCDE(BaseEstimator):
 
     @abc.abstractmethod
     def fit(self, X: Any, y: Any) -> Any:
-        """Learn from series and what belongs to them."""
+        """Train on series `X` and targets `y`."""
 
     @abc.abstractmethod
     def predict(self, X: Any) -> np.ndarray:
-        """What belongs to these series."""
+        """Predict the targets of series."""
 
     def online(self, reorder: object = None) -> Predictor:
-        """The fitted model for one series as it comes in; with `reorder`, events may come late by that much time.
+        """Return an online predictor of one series.
 
-        It predicts what the model gives: numbers in the units of `y`, and for a classifier the logits of `classes_`,
-        whose softmax are probabilities.
+        It predicts numbers in the units of `y`; for a classifier the logits of `classes_`, whose softmax are the
+        probabilities.
+
+        Args:
+            reorder: How late an event may arrive, as a time or duration; by default events arrive in order.
         """
         check_is_fitted(self)
         return Predictor(self.model_, reorder=reorder)
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
-        """Write the fitted estimator as a directory of JSON and safetensors, which `load` reads."""
+        """Write the fitted estimator as a directory of JSON and safetensors, which `load` reads.
+
+        An existing directory is replaced only with `overwrite=True`.
+        """
         check_is_fitted(self)
         saving.save(self, path, overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Any:
-        """Read a fitted estimator of this class that was saved."""
-        return saving.load(cls, path)
+        """Read a fitted estimator of this class."""
+        return saving.load_as(cls, path)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -125,21 +158,21 @@ class AbstractLogCDE(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in vars(self)
 
-    def _begin(self, X: Any) -> Streams:
-        """Training series; what later series are compared with is remembered."""
+    def _read_training(self, X: Any) -> Streams:
+        """Read the training series, and remember their form and schema for `_read_further`."""
         if is_frame(X) and self.table is None:
-            refuse_long(X)
-        found = read(X, self.table, None, lambda data: validate_data(self, data, ensure_all_finite="allow-nan"))
+            check_samples(X)
+        found = read_input(X, self.table, None, lambda data: validate_data(self, data, ensure_all_finite="allow-nan"))
         streams = found.streams
         if len(streams) < 2:
-            raise TrainingError(f"There is one sample only (n_samples={len(streams)}): one series. Give at least two.")
-        refuse_many(streams)
+            raise TrainingError(f"X has too few series (n_samples={len(streams)}).", "Give at least two.")
+        check_channel_count(streams)
         self.flat_, self.schema_ = found.flat, streams.schema
         if not found.flat:
-            validate_data(self, np.zeros((1, len(streams.schema.channels))))  # forgets names of features
+            validate_data(self, np.zeros((1, len(streams.schema.channels))))  # forgets feature names of an earlier fit
             if found.gap is None:
                 self.feature_names_in_ = np.array(streams.schema.channels, object)
-        self.gap_ = usual_gap(streams) if found.gap is None else found.gap
+        self.gap_ = median_gap(streams) if found.gap is None else found.gap
         never = np.bincount(streams.channel, minlength=len(streams.schema.channels)) == 0
         if never.any():
             names = [name for name, none in zip(streams.schema.channels, never, strict=True) if none]
@@ -147,50 +180,62 @@ class AbstractLogCDE(BaseEstimator):
                 f"{listed(names)} is never observed in the {len(streams)} training series, so nothing can be learnt "
                 "about it. Leave such channels out."
             )
-        return self._ended(found)
+        return self._with_horizon(found)
 
-    def _again(self, X: Any) -> Streams:
-        """Further series, in the form of the training series."""
+    def _read_further(self, X: Any) -> Streams:
+        """Read series to predict, with the channels of the training series."""
         check_is_fitted(self)
         schema = None if self.flat_ else self.schema_
-        found = read(X, self.table, schema, self._flattened)
+        found = read_input(X, self.table, schema, self._check_samples)
         check_channels(found.streams, self.schema_)
-        return self._ended(found)
+        return self._with_horizon(found)
 
-    def _flattened(self, data: Any) -> np.ndarray:
+    def _check_samples(self, data: Any) -> np.ndarray:
         if self.flat_:
             return validate_data(self, data, reset=False, ensure_all_finite="allow-nan")
         return check_array(data, ensure_all_finite="allow-nan", input_name="X")
 
-    def _ended(self, found: Read) -> Streams:
+    def _with_horizon(self, found: Input) -> Streams:
+        """End the observation window one median gap after the last event, unless the input has horizons."""
         streams = found.streams
-        return streams if found.ended else with_horizon(streams, last_stamps(streams) + self.gap_)
+        return streams if found.ended else with_horizon(streams, last_times(streams) + self.gap_)
 
     def _choose(self, streams: Streams) -> None:
-        """How series are embedded."""
+        """Choose partition, embedding and architecture."""
         if not isinstance(self.model, AbstractArchitecture | None):
-            raise ModelError(f"model={self.model!r} is no architecture. Give Slice(...), Neural(...), or None.")
+            raise ModelError(f"model={self.model!r} is not an architecture.", "Give Slice(...), Neural(...), or None.")
         self.observations_ = len(streams.value) / len(streams)
         partition = choose_partition(self.partition, streams, self.gap_)
         self.partition_ = partition.value
-        embedding, made = choose_embedding(self.units, self.counts, self.time, self.depth, streams, self.partition_)
-        self.embedding_ = embedding
-        architecture = (
-            Choice(Slice(), "fast, and good on most data") if self.model is None else Choice(self.model, GIVEN)
+        self.embedding_, chosen = choose_embedding(
+            self.scaler, self.counts, self.time, self.depth, streams, self.partition_
         )
-        self.choices_ = {"partition": partition, **made, "model": architecture}
+        self.choices_ = {"partition": partition, **chosen, "model": choose_architecture(self.model)}
 
     def _train(
         self,
         logsigs: LogSignatures,
-        queries: Queries | None,
+        queries: QueryIntervals | None,
         targets: Num[np.ndarray, "series ..."],
         outputs: int,
         loss: AbstractMeasure,
         metrics: tuple[AbstractMeasure, ...],
         classes: Int64[np.ndarray, "series"],
     ) -> Int64[np.ndarray, "_"] | None:
-        """Choose what is left to choose, and train. Returns which series were held out, if any."""
+        """Choose the length of training and the validation series, and train.
+
+        Args:
+            logsigs: Log-signatures of the training series.
+            queries: Intervals that end at query times; None if there is one target per series.
+            targets: Targets of each series.
+            outputs: Number of outputs of the model.
+            loss: Training loss.
+            metrics: Further scores of the held-out series.
+            classes: Class of each series; the same fraction of each is held out.
+
+        Returns:
+            The held-out series, or None.
+        """
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max))
         held_out, fraction = choose_held_out(self.validation_fraction, classes, np.random.default_rng(seed))
@@ -208,19 +253,24 @@ class AbstractLogCDE(BaseEstimator):
             seed=seed,
         )
         build = self.choices_["model"].value
-        self.model_, result = train(build, self.reading, logsigs, queries, targets, outputs, loss, metrics, schedule)
+        self.model_, result = train(build, self.readout, logsigs, queries, targets, outputs, loss, metrics, schedule)
         self.history_, self.n_iter_ = result.history, result.summary.steps
         return held_out
 
-    def _outputs(self, logsigs: LogSignatures, queries: Queries | None, ids: np.ndarray) -> Float[np.ndarray, "..."]:
-        """What the model gives, refused where it is no number."""
+    def _outputs(
+        self, logsigs: LogSignatures, queries: QueryIntervals | None, ids: np.ndarray
+    ) -> Float[np.ndarray, "..."]:
+        """Compute the outputs of the model, and refuse those that are not finite."""
         scaling = self.model_.scaling
         assert isinstance(scaling, IncrementRMSScaling)
-        found = predictions(self.model_, inputs_of(logsigs, scaling, queries)).astype(np.float64)
+        found = predict_each(self.model_, scaled_inputs(logsigs, scaling, queries)).astype(np.float64)
         finite = np.isfinite(found.reshape(len(found), -1)).all(axis=1)
         if not finite.all():
+            series = ids[~finite][0]
             raise ModelError(
-                f"The prediction for series {ids[~finite][0]!r} is not finite: it is probably much longer, or moves "
-                "much more, than the training series. Train on series like it, or cut it."
+                f"The prediction for series {name(series)} is not finite. It is probably much longer than the training "
+                "series, or has much larger changes.",
+                "Train on series like it, or shorten it.",
+                where=Where(series=series),
             )
         return found

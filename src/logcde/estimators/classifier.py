@@ -10,10 +10,11 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from logcde.errors import TrainingError
+from logcde.estimators import saving
+from logcde.estimators._sklearn import check_array, column_or_1d
 from logcde.estimators.base import AbstractLogCDE
-from logcde.estimators.checking import check_array, column_or_1d
-from logcde.estimators.data import aligned, required
-from logcde.estimators.training import cooled
+from logcde.estimators.data import align_targets, check_targets_given
+from logcde.estimators.training import with_temperature
 from logcde.models import Mean
 from logcde.streams import Streams
 from logcde.streams.schema import listed
@@ -21,15 +22,25 @@ from logcde.train import losses
 from logcde.train.calibration import temperature_of
 
 
+@saving.loadable
 class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
     """Classifies series: `fit(X, y)`, then `predict`, `predict_proba` and `score`.
 
-    `X` are `Streams`, an array (series, step, channel) with NaN where nothing is observed, a list of arrays
-    (step, channel), a data frame that `table` says how to read, or samples x features, which are series of one channel.
-    `y` has a class for each series, in their order, or as a mapping or pandas Series from their ids.
+    `X` is one of
 
-    Trained classifiers are often too sure of themselves. If series were held out for validation, the logits are divided
-    by `temperature_`, fitted to these, which makes probabilities honest and changes no predicted class; else it is 1.
+    - `Streams`,
+    - an array (series, step, channel) with NaN where nothing is observed,
+    - a list of arrays (step, channel) of any lengths,
+    - a data frame, whose layout is the parameter `table`,
+    - an array (sample, feature), which are series of one channel.
+
+    `y` has one class for each series: in the order of the series, or as a mapping or pandas Series from their ids.
+    Parameters and further attributes are those of `AbstractLogCDE`.
+
+    Attributes:
+        classes_: Class labels, in the order of probabilities.
+        temperature_: Calibration temperature: `fit` divides the logits by it, so that probabilities match frequencies
+            on the held-out series. It changes no predicted class, and is 1 if no series were held out.
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.cumsum(rng.normal(size=(40, 5, 2)), axis=1)
@@ -39,20 +50,20 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
     ((40,), ['down', 'up'], True)
     """
 
-    reading = Mean
+    readout = Mean
 
     def fit(self, X: Any, y: Any) -> "LogCDEClassifier":
-        """Learn classes from series."""
-        required(self, y)
-        streams = self._begin(X)
-        y = column_or_1d(aligned(y, streams, self.flat_), warn=True)
+        """Train on series `X` and their classes `y`."""
+        check_targets_given(self, y)
+        streams = self._read_training(X)
+        y = column_or_1d(align_targets(y, streams, self.flat_), warn=True)
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise TrainingError(
-                f"All {len(y)} series are of one class, {self.classes_.tolist()[0]!r}. There is nothing to learn; give "
-                "series of at least two classes."
+                f"All {len(y)} series are of one class, {self.classes_.tolist()[0]!r}: there is nothing to learn.",
+                "Give series of at least two classes.",
             )
         self._choose(streams)
         logsigs = self.embedding_(streams, self.partition_)
@@ -62,27 +73,27 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
         if held_out is not None:
             logits = self._outputs(logsigs[held_out], None, streams.ids[held_out])
             self.temperature_ = temperature_of(logits, codes[held_out])
-            self.model_ = cooled(self.model_, self.temperature_)
+            self.model_ = with_temperature(self.model_, self.temperature_)
         return self
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "series class"]:
-        """The probability of every one of `classes_`."""
-        return self._probabilities(self._again(X))
+        """Return the probability of each of `classes_`."""
+        return self._probabilities(self._read_further(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of every series."""
-        most = np.argmax(self._probabilities(self._again(X)), axis=1)
+        """Return the most probable class of each series."""
+        most = np.argmax(self._probabilities(self._read_further(X)), axis=1)
         return self.classes_[most]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of series whose class is predicted. A class that was not there in training is never right."""
-        streams = self._again(X)
-        y = column_or_1d(aligned(y, streams, self.flat_))
+        """Return the accuracy. A class without training series counts as an error, and is warned of."""
+        streams = self._read_further(X)
+        y = column_or_1d(align_targets(y, streams, self.flat_))
         unknown = [one for one in np.unique(y).tolist() if one not in set(self.classes_.tolist())]
         if unknown:
             warnings.warn(
-                f"y has the classes {listed(unknown)}, of which the classifier has seen no series in training: it only "
-                f"knows {listed(self.classes_.tolist())}.",
+                f"y has the classes {listed(unknown)}, which had no training series. The classifier predicts only "
+                f"{listed(self.classes_.tolist())}.",
                 UserWarning,
                 stacklevel=2,
             )

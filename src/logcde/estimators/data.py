@@ -1,6 +1,6 @@
-"""Whatever scikit-learn's users have becomes `Streams`: arrays, ragged lists, data frames, streams.
+"""Input of estimators: arrays, ragged lists, data frames and streams become `Streams`; targets are aligned with them.
 
-What is to be learnt, put beside the series that it belongs to: by position, or by the ids of the series.
+Targets belong to series by position, or by the ids of the series.
 """
 
 import dataclasses
@@ -12,20 +12,32 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Float64
 
-from logcde.errors import StreamError, TrainingError
+from logcde.errors import StreamError, TrainingError, Where
 from logcde.streams import DatetimeClock, Earliest, FirstStamp, Schema, Streams
 from logcde.streams.rows import Average, Forbid, KeepLast
 from logcde.streams.schema import listed
 from logcde.streams.stamps import Horizon, Origin
 
+NAME_COLUMNS = (
+    "If rows of X are observations, several per series, name the columns: table=Long(...) or table=Wide(...)."
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Long:
-    """One observation in each row: which columns have the series' id, the stamp, the channel's name and the value.
+    """Layout of a data frame with one observation per row.
 
-    Datetimes count from each series' own first stamp in hours, unless `origin` and `unit` say otherwise. A series ends
-    a little after its last stamp, by the usual gap between stamps, unless `horizon` says where. The other options are
-    those of `Streams`.
+    Args:
+        series: Column of the series' ids.
+        time: Column of the stamps.
+        channel: Column of the channels' names.
+        value: Column of the values.
+        channels: Channels to read, in this order; by default all.
+        horizon: End of the observation window of each series; by default one median gap after its last stamp.
+        unit: Unit of time for datetimes; by default hours.
+        origin: Stamp that counts as time 0; by default, for datetimes, the first stamp of each series.
+        sort: Sort the rows by time, instead of refusing unsorted ones.
+        duplicates: What to do with several values of one channel at one stamp.
 
     >>> Long(series="patient").time
     'time'
@@ -43,20 +55,20 @@ class Long:
     duplicates: Forbid | KeepLast | Average = Forbid()
 
     def read(self, frame: Any, schema: Schema | None) -> Streams:
-        """A long table."""
-        return Streams.from_frame(
-            frame,
-            self.series,
-            self.time,
-            self.channel,
-            self.value,
-            **_options(self, frame, schema),
-        )
+        """Read a data frame; with a `schema`, as further streams of it."""
+        columns = (self.series, self.time, self.channel, self.value)
+        return Streams.from_frame(frame, *columns, **_options(self, frame, schema))
 
 
 @dataclasses.dataclass(frozen=True)
 class Wide:
-    """One stamp in each row, one channel in each column. Options as those of `Long`.
+    """Layout of a data frame with one stamp per row and one column per channel.
+
+    Args:
+        series: Column of the series' ids.
+        time: Column of the stamps.
+        channels: Columns of the channels; by default all other columns.
+        horizon: As in `Long`, and so are `unit`, `origin`, `sort` and `duplicates`.
 
     >>> Wide(series="patient", channels=("pulse", "temp")).channels
     ('pulse', 'temp')
@@ -72,60 +84,59 @@ class Wide:
     duplicates: Forbid | KeepLast | Average = Forbid()
 
     def read(self, frame: Any, schema: Schema | None) -> Streams:
-        """A wide table."""
-        return Streams.from_wide(
-            frame,
-            self.series,
-            self.time,
-            **_options(self, frame, schema),
-        )
+        """Read a data frame; with a `schema`, as further streams of it."""
+        return Streams.from_wide(frame, self.series, self.time, **_options(self, frame, schema))
 
 
-Table: TypeAlias = Long | Wide
-"""How the rows of a data frame are read as streams."""
+Layout: TypeAlias = Long | Wide
+"""How the rows of a data frame become streams."""
 
 
-def beside_table(table: Table, streams: Streams) -> Table:
-    """A table of other channels of the same series, whose stamps count from where those of these streams do."""
+def layout_of_targets(layout: Layout, streams: Streams) -> Layout:
+    """Return the layout of a data frame of targets: other channels, but the origin and unit of time of `streams`."""
     clock = streams.schema.clock
     if not isinstance(clock, DatetimeClock):
-        return dataclasses.replace(table, channels=None)
+        return dataclasses.replace(layout, channels=None)
     origin: Any = clock.origin
     if streams.origins is not None:
         origin = dict(zip(streams.ids.tolist(), streams.origins, strict=True))
-    return dataclasses.replace(table, channels=None, origin=origin, unit=clock.unit)
+    return dataclasses.replace(layout, channels=None, origin=origin, unit=clock.unit)
 
 
-def _options(table: Table, frame: Any, schema: Schema | None) -> dict[str, Any]:
-    """What both kinds of tables are read with; a schema says the channels and the unit by itself."""
+def _options(layout: Layout, frame: Any, schema: Schema | None) -> dict[str, Any]:
+    """Arguments of both constructors of `Streams`; a schema determines channels and unit by itself."""
     return {
-        "channels": table.channels if schema is None else None,
-        "horizon": table.horizon,
+        "channels": layout.channels if schema is None else None,
+        "horizon": layout.horizon,
         "schema": schema,
-        "unit": table.unit if schema is None else None,
-        "origin": _origin(table, frame, schema),
-        "sort": table.sort,
-        "duplicates": table.duplicates,
+        "unit": layout.unit if schema is None else None,
+        "origin": _origin(layout, frame, schema),
+        "sort": layout.sort,
+        "duplicates": layout.duplicates,
     }
 
 
-def _origin(table: Table, frame: Any, schema: Schema | None) -> Origin:
-    """Each series' own first stamp for datetimes; with a schema, that only where its clock has no origin."""
+def _origin(layout: Layout, frame: Any, schema: Schema | None) -> Origin:
+    """Choose the first stamp of each series for datetimes; with a schema, only if its clock has no origin."""
     if schema is not None:
         free = isinstance(schema.clock, DatetimeClock) and schema.clock.origin is None
-        return (table.origin or FirstStamp()) if free else Earliest()
-    if table.origin is not None:
-        return table.origin
+        return (layout.origin or FirstStamp()) if free else Earliest()
+    if layout.origin is not None:
+        return layout.origin
     columns = nw.from_native(frame).collect_schema()
-    dated = table.time in columns and isinstance(columns[table.time], nw.Datetime | nw.Date)
+    dated = layout.time in columns and isinstance(columns[layout.time], nw.Datetime | nw.Date)
     return FirstStamp() if dated else Earliest()
 
 
 @dataclasses.dataclass(frozen=True)
-class Read:
-    """Streams, and the usual gap between stamps where it is known from the form of the data.
+class Input:
+    """Streams that an estimator was given.
 
-    `flat` says that they came as samples x features, `ended` that their horizons are their own.
+    Args:
+        streams: The streams.
+        gap: Time between two steps if the input was an array, else None.
+        flat: Whether the input was an array (sample, feature).
+        ended: Whether the streams have their final horizons.
     """
 
     streams: Streams
@@ -134,87 +145,95 @@ class Read:
     ended: bool = False
 
 
-def read(data: Any, table: Table | None, schema: Schema | None, flatten: Callable[[Any], np.ndarray]) -> Read:
-    """Streams from any of the forms; `flatten` checks samples x features as scikit-learn does.
+def read_input(data: Any, layout: Layout | None, schema: Schema | None, flatten: Callable[[Any], np.ndarray]) -> Input:
+    """Turn any supported input into streams.
 
-    Arrays are (series, step, channel), stamped 0, 1, 2, ...; two axes are series of one channel; lists have an array
-    (step, channel) for each series, or `Streams`.
+    Args:
+        data: `Streams` or a list of them; an array (series, step, channel) or a list of arrays (step, channel), with
+            stamps 0, 1, 2, ...; a data frame; or an array (sample, feature), which are series of one channel.
+        layout: Layout of a data frame; without one, it is read as an array (sample, feature).
+        schema: Schema of the training streams, or None.
+        flatten: scikit-learn's check of an array (sample, feature).
 
-    >>> read(np.zeros((4, 3, 2)), None, None, np.asarray).streams.schema.channels
+    >>> read_input(np.zeros((4, 3, 2)), None, None, np.asarray).streams.schema.channels
     ('x1', 'x2')
     """
     if isinstance(data, Streams):
-        return Read(data, ended=True)
+        return Input(data, ended=True)
     if isinstance(data, list | tuple) and data and all(isinstance(one, Streams) for one in data):
-        return Read(Streams.concatenate(data), ended=True)
+        return Input(Streams.concatenate(data), ended=True)
     if is_frame(data):
-        if table is not None:
-            return Read(table.read(data, schema), ended=table.horizon is not None)
-        return _arrays(flatten(data)[..., None], flat=True)
+        if layout is not None:
+            return Input(layout.read(data, schema), ended=layout.horizon is not None)
+        return _from_arrays(flatten(data)[..., None], flat=True)
     if isinstance(data, list | tuple) and data and all(isinstance(one, np.ndarray) for one in data):
         sizes = {one.shape[:1] for one in data}
         if any(one.ndim == 2 for one in data) or len(sizes) > 1:
-            return _arrays([one[:, None] if one.ndim == 1 else one for one in data])
+            return _from_arrays([one[:, None] if one.ndim == 1 else one for one in data])
     if axes_of(data) == 3:
-        return _arrays(np.asarray(data))
-    return _arrays(flatten(data)[..., None], flat=True)
+        return _from_arrays(np.asarray(data))
+    return _from_arrays(flatten(data)[..., None], flat=True)
 
 
 def axes_of(data: Any) -> int | None:
-    """How many axes an array or nested list has, if it is one."""
+    """Return the number of axes of an array or nested list; None for anything else."""
     return np.ndim(data) if isinstance(data, list | tuple) else getattr(data, "ndim", None)
 
 
 def is_frame(data: Any) -> bool:
-    """Whether narwhals knows it as a data frame."""
+    """Return whether narwhals supports this as a data frame."""
     return nw.dependencies.is_into_dataframe(data) or isinstance(data, nw.LazyFrame)
 
 
-def refuse_long(frame: Any) -> None:
-    """Refuse a table whose rows cannot be samples with numbers as features."""
+def check_samples(frame: Any) -> None:
+    """Refuse a data frame without layout whose rows cannot be samples with numeric features."""
     columns = nw.from_native(frame).collect_schema()
     text = [name for name, kind in columns.items() if not (kind.is_numeric() or kind in (nw.Boolean, nw.Object))]
     if text or {"series", "time"} <= set(columns):
-        what = f"the column {text[0]!r} is {columns[text[0]]}" if text else "there are columns 'series' and 'time'"
+        found = f"the column {text[0]!r} is {columns[text[0]]}" if text else "there are columns 'series' and 'time'"
         raise StreamError(
-            f"Each row of the data frame would be one sample, and each column a number of it, but {what}. If rows are "
-            "observations, several for each series, say which column is what: table=Long(...) or table=Wide(...)."
+            f"Without table=, each row of a data frame is one sample and each column a numeric feature, but {found}.",
+            NAME_COLUMNS,
         )
 
 
-def _arrays(values: np.ndarray | Sequence[np.ndarray], flat: bool = False) -> Read:
-    """Steps 0, 1, 2, ...; a series ends one step after its last observation."""
+def _from_arrays(values: np.ndarray | Sequence[np.ndarray], flat: bool = False) -> Input:
+    """Read arrays with stamps 0, 1, 2, ...; the horizon of a series is one step after its last observation."""
     for number, one in enumerate(values):
         if np.iscomplexobj(one):
-            raise StreamError(f"Complex data not supported: series number {number} has {one.dtype} values.")
+            raise StreamError(
+                f"Complex data not supported: series {number} has {one.dtype} values.", where=Where(series=number)
+            )
     lengths = np.array([_length(np.asarray(one), number) for number, one in enumerate(values)])
     if isinstance(values, np.ndarray):
         streams = Streams.from_dense(values, horizon=float(values.shape[1]))
     else:
         steps = [np.arange(len(one)) for one in values]
         streams = Streams.from_arrays(steps, values, horizon=float(max(map(len, values))))
-    return Read(with_horizon(streams, lengths.astype(np.float64)), gap=1.0, flat=flat, ended=True)
+    return Input(with_horizon(streams, lengths.astype(np.float64)), gap=1.0, flat=flat, ended=True)
 
 
 def _length(values: np.ndarray, number: int) -> int:
-    """Steps up to the last observation."""
+    """Count the steps up to the last observation."""
     known = np.ones(len(values), bool)
     if values.dtype.kind == "f" and values.ndim == 2:
         known = ~np.isnan(values).all(axis=1)
     if not known.any():
         raise StreamError(
-            f"Series number {number} has no observation at all: there is no value in it but NaN. Leave it out."
+            f"Series {number} has no observation: all its values are NaN.",
+            "Leave it out.",
+            where=Where(series=number),
         )
     return int(np.flatnonzero(known)[-1]) + 1
 
 
 def with_horizon(streams: Streams, horizon: Float64[np.ndarray, "series"]) -> Streams:
-    """The same observations, looked at up to there."""
+    """Return the same observations with other ends of the observation windows."""
     return dataclasses.replace(streams, horizon=horizon)
 
 
-def last_stamps(streams: Streams) -> Float64[np.ndarray, "series"]:
-    """The time of every series' last event, 0 where there is none."""
+def last_times(streams: Streams) -> Float64[np.ndarray, "series"]:
+    """Return the time of the last event of each series; 0 if it has none."""
     some = np.diff(streams.offsets) > 0
     last = np.zeros(len(streams))
     last[some] = streams.times[streams.offsets[1:][some] - 1]
@@ -222,72 +241,77 @@ def last_stamps(streams: Streams) -> Float64[np.ndarray, "series"]:
 
 
 def check_channels(streams: Streams, fitted: Schema) -> None:
-    """Refuse streams of other channels than those that the estimator was fitted to."""
+    """Refuse streams whose channels differ from those of the training streams."""
     found = streams.schema
     if (found.channels, found.terms, found.continuous) == (fitted.channels, fitted.terms, fitted.continuous):
         return
-    lacking = [name for name in fitted.channels if name not in found.channels]
-    further = [name for name in found.channels if name not in fitted.channels]
-    parts = [f"{listed(lacking)} lacking"] * bool(lacking) + [f"{listed(further)} new"] * bool(further)
+    missing = [name for name in fitted.channels if name not in found.channels]
+    unknown = [name for name in found.channels if name not in fitted.channels]
+    parts = [f"{listed(missing)} missing"] * bool(missing) + [f"{listed(unknown)} new"] * bool(unknown)
     how = " and ".join(parts) or "in another order, or with other terms or continuous channels"
     raise StreamError(
         f"The estimator was fitted to the channels {listed(fitted.channels)}, but these series have "
-        f"{listed(found.channels)}: {how}. Give the same channels in the same order, NaN where nothing is observed."
+        f"{listed(found.channels)}: {how}.",
+        "Give the same channels in the same order, NaN where nothing is observed.",
     )
 
 
-def aligned(answers: Any, streams: Streams, flat: bool) -> Any:
-    """One answer for each series, in their order.
+def check_targets_given(estimator: Any, targets: Any) -> None:
+    """Refuse to fit without targets; scikit-learn's own checks expect its wording."""
+    if targets is None:
+        raise TrainingError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None.",
+            "Give a target for each series.",
+        )
 
-    A mapping, or a pandas Series with an index, is looked up by the ids of the series; everything else, and everything
-    that belongs to samples x features, is in their order already.
+
+def align_targets(targets: Any, streams: Streams, flat: bool) -> Any:
+    """Return one target per series, in the order of the series.
+
+    Args:
+        targets: A mapping or a pandas Series is looked up by series id; anything else is in the order of the series.
+        streams: The series.
+        flat: Whether `X` was an array (sample, feature), whose targets are always in order.
 
     >>> streams = Streams.from_arrays([[0.0], [0.0]], [[[1.0]], [[2.0]]], ids=["a", "b"], horizon=1.0)
-    >>> aligned({"b": 1, "a": 0}, streams, flat=False)
+    >>> align_targets({"b": 1, "a": 0}, streams, flat=False)
     [0, 1]
     """
-    if isinstance(answers, Mapping):
-        return _looked_up(dict(answers), streams)
-    index = getattr(answers, "index", None)
-    if flat or index is None or callable(index):  # as that of lists
-        array = np.asarray(answers)
+    if isinstance(targets, Mapping):
+        return _by_id(dict(targets), streams)
+    index = getattr(targets, "index", None)
+    if flat or index is None or callable(index):  # `list.index` is a method
+        array = np.asarray(targets)
         _check_count(array, streams, flat)
         return array
     index = np.asarray(index)
     if len(set(index.tolist())) == len(index) and set(streams.ids.tolist()) <= set(index.tolist()):
-        return _looked_up(dict(zip(index.tolist(), answers.tolist(), strict=True)), streams)
+        return _by_id(dict(zip(index.tolist(), targets.tolist(), strict=True)), streams)
     raise TrainingError(
-        f"The index of y is {listed(index.tolist(), 3)}, and the series are {listed(streams.ids.tolist(), 3)}: it is "
-        "not clear which belongs to which. Give y the ids of the series as its index, each once, or, if it is in the "
-        "order of the series, pass y.to_numpy()."
+        f"The index of y is {listed(index.tolist(), 3)}, but the ids of the series are "
+        f"{listed(streams.ids.tolist(), 3)}, so targets cannot be matched with series.",
+        "Use each series id once as the index of y; if y is in the order of the series, pass y.to_numpy().",
     )
 
 
-def _looked_up(answers: dict, streams: Streams) -> list:
-    lacking = [one for one in streams.ids.tolist() if one not in answers]
-    if lacking:
-        raise TrainingError(f"y has nothing for the series {listed(lacking, 3)}. Give every series its own.")
-    return [answers[one] for one in streams.ids.tolist()]
-
-
-def _check_count(answers: np.ndarray, streams: Streams, flat: bool) -> None:
-    """One for each series; what has no length scikit-learn puts into words."""
-    count, series = len(answers) if answers.ndim else len(streams), len(streams)
-    if count != series:
-        hint = ""
-        if flat:
-            hint = (
-                " If rows of X are observations, several for each series, say so: table=Long(...) or table=Wide(...)."
-            )
-        elif count == len(streams.times):
-            hint = " y has one for each row of the table, it seems; it needs one for each series."
-        raise TrainingError(f"There are {series} series in X, but {count} in y. Give one for each series.{hint}")
-
-
-def required(estimator: Any, answers: Any) -> None:
-    """Refuse to learn from nothing, in the words of scikit-learn."""
-    if answers is None:
+def _by_id(targets: dict, streams: Streams) -> list:
+    missing = [one for one in streams.ids.tolist() if one not in targets]
+    if missing:
         raise TrainingError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None. Give what belongs to each "
-            "series."
+            f"y has no target for the series {listed(missing, 3)}.",
+            "Give a target for each series.",
+            where=Where(series=missing[0]),
         )
+    return [targets[one] for one in streams.ids.tolist()]
+
+
+def _check_count(targets: np.ndarray, streams: Streams, flat: bool) -> None:
+    """Refuse another number of targets than of series; scikit-learn's checks refuse scalars later."""
+    count, series = len(targets) if targets.ndim else len(streams), len(streams)
+    if count != series:
+        found, hint = f"There are {series} series in X, but {count} targets in y.", ""
+        if flat:
+            hint = f" {NAME_COLUMNS}"
+        elif count == len(streams.times):
+            found += " y seems to have one target for each row of X."
+        raise TrainingError(found, f"Give one target for each series.{hint}")

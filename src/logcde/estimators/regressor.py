@@ -7,17 +7,22 @@ from jaxtyping import Float64
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
+from logcde.estimators import saving
+from logcde.estimators._sklearn import check_array, column_or_1d
 from logcde.estimators.base import AbstractLogCDE
-from logcde.estimators.checking import check_array, column_or_1d
-from logcde.estimators.data import aligned, required
-from logcde.estimators.training import in_units
+from logcde.estimators.data import align_targets, check_targets_given
+from logcde.estimators.training import with_target_units
 from logcde.models import Mean
 from logcde.streams import Streams
 from logcde.train import losses
 
 
+@saving.loadable
 class LogCDERegressor(RegressorMixin, AbstractLogCDE):
-    """Predicts a number for each series: `fit(X, y)`, then `predict` and `score`. `X` as for `LogCDEClassifier`.
+    """Predicts a number for each series: `fit(X, y)`, then `predict` and `score`.
+
+    `X` is as for `LogCDEClassifier`. `y` has one number for each series: in the order of the series, or as a mapping or
+    pandas Series from their ids. Parameters and attributes are those of `AbstractLogCDE`.
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.cumsum(rng.normal(size=(40, 5, 2)), axis=1)
@@ -26,30 +31,31 @@ class LogCDERegressor(RegressorMixin, AbstractLogCDE):
     ((3,), True)
     """
 
-    reading = Mean
+    readout = Mean
 
     def fit(self, X: Any, y: Any) -> "LogCDERegressor":
-        """Learn numbers from series."""
-        required(self, y)
-        streams = self._begin(X)
-        y = column_or_1d(aligned(y, streams, self.flat_), warn=True)
+        """Train on series `X` and their targets `y`."""
+        check_targets_given(self, y)
+        streams = self._read_training(X)
+        y = column_or_1d(align_targets(y, streams, self.flat_), warn=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         self._choose(streams)
         centre, spread = y.mean(), y.std() or 1.0
         logsigs = self.embedding_(streams, self.partition_)
         targets = (y - centre) / spread
         self._train(logsigs, None, targets, 1, losses.mse, (), np.zeros(len(y), np.int64))
-        self.model_ = in_units(self.model_, np.array([centre]), np.array([spread]))
+        self.model_ = with_target_units(self.model_, np.array([centre]), np.array([spread]))
         return self
 
     def predict(self, X: Any) -> Float64[np.ndarray, "series"]:
-        """A number for every series."""
-        return self._numbers(self._again(X))
+        """Return the predicted number of each series."""
+        return self._predictions(self._read_further(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The coefficient of determination, R^2."""
-        streams = self._again(X)
-        return float(r2_score(aligned(y, streams, self.flat_), self._numbers(streams), sample_weight=sample_weight))
+        """Return the coefficient of determination, R^2."""
+        streams = self._read_further(X)
+        targets = align_targets(y, streams, self.flat_)
+        return float(r2_score(targets, self._predictions(streams), sample_weight=sample_weight))
 
-    def _numbers(self, streams: Streams) -> Float64[np.ndarray, "series"]:
+    def _predictions(self, streams: Streams) -> Float64[np.ndarray, "series"]:
         return self._outputs(self.embedding_(streams, self.partition_), None, streams.ids)[:, 0]

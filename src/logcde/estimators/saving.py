@@ -1,4 +1,4 @@
-"""Fitted estimators as directories, in the format of saved models: JSON and safetensors, nothing that is ever run."""
+"""Fitted estimators as directories of JSON and safetensors, the format of saved models. Nothing in them is executed."""
 
 import os
 from collections.abc import Mapping
@@ -12,13 +12,15 @@ from logcde import artefact
 from logcde.errors import ArtefactError
 from logcde.models import SequenceModel
 
-Kind = TypeVar("Kind", bound=BaseEstimator)
+EstimatorT = TypeVar("EstimatorT", bound=BaseEstimator)
 LABELS = ("classes_", "feature_names_in_")
-"""Arrays that may hold text."""
+"""Arrays that may hold text, which safetensors cannot store."""
+
+_LOADABLE: dict[str, type[BaseEstimator]] = {}
 
 
 class Fitted(eqx.Module):
-    """What there is to know of a fitted estimator: its class, parameters, model, and all else that it learnt."""
+    """The stored form of a fitted estimator: class name, constructor parameters, model, and other learnt attributes."""
 
     estimator: str
     parameters: dict[str, Any]
@@ -26,10 +28,22 @@ class Fitted(eqx.Module):
     learnt: dict[str, Any]
 
 
+def loadable(cls: type[EstimatorT]) -> type[EstimatorT]:
+    """Class decorator: lets `load` find the estimator class by its name.
+
+    The classes register themselves, because they import this module and it cannot import them.
+    """
+    _LOADABLE[cls.__name__] = cls
+    return cls
+
+
 def save(
     estimator: BaseEstimator, path: str | os.PathLike, overwrite: bool, extra_files: Mapping[str, str] | None = None
 ) -> None:
-    """Write it, with `extra_files` in its folder. Checkpoints, and a generator as `random_state`, are left out."""
+    """Write a fitted estimator, with `extra_files` (names and contents) in its folder.
+
+    `checkpoints` is saved as None, and so is a `RandomState` as `random_state`.
+    """
     parameters = estimator.get_params(deep=False) | {"checkpoints": None}
     if isinstance(parameters["random_state"], np.random.RandomState):
         parameters["random_state"] = None
@@ -37,37 +51,60 @@ def save(
     for name in LABELS:
         if name in learnt:
             learnt[name] = {"dtype": learnt[name].dtype.str, "items": learnt[name].tolist()}
-    kind, model = type(estimator).__name__, vars(estimator)["model_"]
-    summary = {"estimator": kind, "choices": {name: repr(choice) for name, choice in learnt["choices_"].items()}}
+    name, model = type(estimator).__name__, vars(estimator)["model_"]
+    summary = {"estimator": name, "choices": {key: repr(choice) for key, choice in learnt["choices_"].items()}}
     artefact.save(
-        Fitted(kind, parameters, model, learnt), path, summary=summary, extra_files=extra_files, overwrite=overwrite
+        Fitted(name, parameters, model, learnt), path, summary=summary, extra_files=extra_files, overwrite=overwrite
     )
 
 
-def load(cls: type[Kind], path: str | os.PathLike) -> Kind:
-    """Read it."""
-    found = read(path)
-    if found.estimator != cls.__name__:
-        raise ArtefactError(f"{path} holds a {found.estimator} and not a {cls.__name__}. Load it as what it is.")
-    return restored(cls, found)
+def load(path: str | os.PathLike) -> Any:
+    """Read a fitted estimator that `save` or `logcde train` wrote.
 
+    Returns:
+        A `LogCDEClassifier`, `LogCDERegressor` or `LogCDEForecaster`, whichever was saved.
 
-def read(path: str | os.PathLike) -> Fitted:
-    """What there is to know of the estimator that is saved there."""
-    found = artefact.load(path)
-    if not isinstance(found, Fitted):
+    >>> import tempfile
+    >>> from logcde.estimators import LogCDERegressor
+    >>> X = np.random.default_rng(0).normal(size=(8, 5, 2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     LogCDERegressor(max_iter=1).fit(X, X[:, -1, 0]).save(f"{folder}/mine")
+    ...     type(load(f"{folder}/mine")).__name__
+    'LogCDERegressor'
+    """
+    stored = _read(path)
+    if stored.estimator not in _LOADABLE:
         raise ArtefactError(
-            f"{path} holds a {type(found).__name__} and not a fitted estimator. Load it with logcde.load."
+            f"{path} holds a {stored.estimator}, which is not an estimator of logcde.",
+            "Read it with the `load` method of that class.",
         )
-    return found
+    return _restored(_LOADABLE[stored.estimator], stored)
 
 
-def restored(cls: type[Kind], found: Fitted) -> Kind:
-    """The estimator of this class."""
-    estimator = cls(**found.parameters)
-    for name, value in found.learnt.items():
+def load_as(cls: type[EstimatorT], path: str | os.PathLike) -> EstimatorT:
+    """Read a fitted estimator of this class, which may be a user's subclass."""
+    stored = _read(path)
+    if stored.estimator != cls.__name__:
+        raise ArtefactError(
+            f"{path} holds a {stored.estimator} and not a {cls.__name__}.", "Read it with logcde.estimators.load."
+        )
+    return _restored(cls, stored)
+
+
+def _read(path: str | os.PathLike) -> Fitted:
+    stored = artefact.load(path)
+    if not isinstance(stored, Fitted):
+        raise ArtefactError(
+            f"{path} holds a {type(stored).__name__} and not a fitted estimator.", "Load it with logcde.load."
+        )
+    return stored
+
+
+def _restored(cls: type[EstimatorT], stored: Fitted) -> EstimatorT:
+    estimator = cls(**stored.parameters)
+    for name, value in stored.learnt.items():
         if name in LABELS:
             value = np.array(value["items"], value["dtype"])
         setattr(estimator, name, value)
-    estimator.model_ = found.model  # type: ignore[attr-defined]
+    estimator.model_ = stored.model  # type: ignore[attr-defined]
     return estimator

@@ -1,13 +1,8 @@
-"""From log-signatures and targets to a trained model, in programs that are compiled once for all fits of like shape.
+"""Training and prediction of the estimators' models, in programs that are compiled once for all data of like shape.
 
-What differs from one data set to the next, such as the size of increments, is no part of the compiled program:
-log-signatures are scaled on the host, the model is trained without knowing of that, and gets its scaling and its
-source when it is done.
-
-Predictions of many series, each of which depends on that series and on nothing else, to the last bit.
-
-A series is computed by a program that its own length chooses, and by itself: one after another in a compiled loop. How
-many there are, in which order and beside which others, changes nothing.
+Numbers that differ between data sets, such as the scaling of increments, are not constants of the compiled programs:
+log-signatures are scaled on the host, the model is trained without scaling, and gets its scaling and embedding spec
+afterwards.
 """
 
 import dataclasses
@@ -22,20 +17,34 @@ from jaxtyping import Array, Float, Float32, Int, Int64, Num, PRNGKeyArray, PyTr
 
 from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
-from logcde.estimators.architectures import AbstractArchitecture, Reading
+from logcde.estimators.architectures import AbstractArchitecture, ReadoutType
 from logcde.models import IncrementRMSScaling, Inputs, NoScaling, SequenceModel
 from logcde.train import Checkpoints, Result, Steps, fit
 from logcde.train.losses import AbstractMeasure
 
-LOOKS = 20
-"""How often a model in training is looked at."""
+EVALUATIONS = 20
+"""Evaluations in one training run."""
 WARMUP = 0.05
+"""Fraction of the steps in which the learning rate rises."""
 ADAM = optax.scale_by_adam()
+GROUP, SHORTEST = 64, 8
+"""Series in one compiled call of a prediction, and the smallest number of intervals that is compiled for."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """How a model is trained: so many steps at a rate that rises, then falls to zero, and which series are held out."""
+    """Settings of one training run.
+
+    Args:
+        steps: Number of steps.
+        rate: Peak learning rate; it rises linearly at first and then falls to zero as a cosine.
+        batch: Series in one step.
+        held_out: Validation series, or None.
+        patience: Evaluations without improvement after which training stops, or None.
+        checkpoints: Where to save the state of training, or None.
+        progress: Whether to show a progress bar.
+        seed: Seed of the initial parameters and of the batches.
+    """
 
     steps: int
     rate: float
@@ -48,8 +57,8 @@ class Schedule:
 
 
 @dataclasses.dataclass(frozen=True)
-class Queries:
-    """Which intervals end where something is asked for, and how many of these each series has."""
+class QueryIntervals:
+    """The intervals that end at query times: their positions, and their number in each series."""
 
     ends: Int64[np.ndarray, "series query"]
     count: Int64[np.ndarray, "series"]
@@ -57,30 +66,35 @@ class Queries:
 
 def train(
     build: AbstractArchitecture,
-    reading: Reading,
+    readout: ReadoutType,
     logsigs: LogSignatures,
-    queries: Queries | None,
+    queries: QueryIntervals | None,
     targets: Num[np.ndarray, "series ..."],
     outputs: int,
     loss: AbstractMeasure,
     metrics: tuple[AbstractMeasure, ...],
     schedule: Schedule,
 ) -> tuple[SequenceModel, Result]:
-    """The last of the best models on the series that are held out, the last one if none are, and how it came about."""
+    """Build and train a model.
+
+    Returns:
+        The best model on the held-out series, the latest of equally good ones; without held-out series, the last model.
+        And the result of `fit`.
+    """
     training = logsigs if schedule.held_out is None else logsigs[np.delete(np.arange(len(logsigs)), schedule.held_out)]
-    scaling = _unit_steps(training)
+    scaling = _fit_scaling(training)
     for_model, for_training = jax.random.split(jax.random.key(schedule.seed))
     result = fit(
-        _built(build, logsigs.basis, outputs, reading, for_model),
-        inputs_of(logsigs, scaling, queries),
+        _built(build, logsigs.basis, outputs, readout, for_model),
+        scaled_inputs(logsigs, scaling, queries),
         targets,
         loss=loss,
         metrics=metrics,
         validation=schedule.held_out,
-        optimiser=optax.GradientTransformation(_Begin(schedule.steps, schedule.rate), _update),
+        optimiser=optax.GradientTransformation(_AdamInit(schedule.steps, schedule.rate), _update),
         batch=schedule.batch,
         duration=Steps(schedule.steps),
-        every=Steps(max(1, schedule.steps // LOOKS)),
+        every=Steps(max(1, schedule.steps // EVALUATIONS)),
         patience=schedule.patience,
         latest=True,
         checkpoints=schedule.checkpoints,
@@ -91,16 +105,16 @@ def train(
     return dataclasses.replace(result.model, scaling=scaling, spec=logsigs.spec), result
 
 
-def _unit_steps(logsigs: LogSignatures) -> IncrementRMSScaling:
-    """Unit increments of the path as a whole: with many letters, each moves less, and models start and learn alike."""
+def _fit_scaling(logsigs: LogSignatures) -> IncrementRMSScaling:
+    """Scale to unit RMS of the whole increment instead of each letter, so that any number of letters trains alike."""
     each = IncrementRMSScaling().fit(jnp.asarray(logsigs.values, jnp.float32), logsigs.basis)
     assert isinstance(each, IncrementRMSScaling)
     assert each.factors is not None
     return IncrementRMSScaling(tuple(factor / len(each.factors) ** 0.5 for factor in each.factors))
 
 
-def inputs_of(logsigs: LogSignatures, scaling: IncrementRMSScaling, queries: Queries | None) -> Inputs:
-    """What a model without scaling sees."""
+def scaled_inputs(logsigs: LogSignatures, scaling: IncrementRMSScaling, queries: QueryIntervals | None) -> Inputs:
+    """Return the inputs of a model without scaling: log-signatures scaled on the host, and the query intervals."""
     scaled = logsigs.values * scaling.scale(logsigs.basis)
     inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, scaled))
     if queries is None:
@@ -109,10 +123,10 @@ def inputs_of(logsigs: LogSignatures, scaling: IncrementRMSScaling, queries: Que
     return dataclasses.replace(inputs, ends=ends, queries=count)
 
 
-def in_units(
+def with_target_units(
     model: SequenceModel, centre: Float[np.ndarray, "output"], spread: Float[np.ndarray, "output"]
 ) -> SequenceModel:
-    """A model that was trained on targets (y - centre) / spread, as one that predicts y."""
+    """Turn a model of the targets (y - centre) / spread into one of y, by changing its last layer."""
     last = model.readout.layers[-1]
     assert last.bias is not None
     size, shift = (np.asarray(part, last.bias.dtype) for part in (spread, centre))
@@ -123,21 +137,21 @@ def in_units(
     )
 
 
-def cooled(model: SequenceModel, temperature: float) -> SequenceModel:
-    """A model whose outputs are divided by a number, as part of its readout: no more work, and no other program."""
+def with_temperature(model: SequenceModel, temperature: float) -> SequenceModel:
+    """Divide the logits of a model by a temperature, by changing its last layer."""
     last = jax.tree.map(lambda leaf: leaf / temperature, model.readout.layers[-1])
     return eqx.tree_at(lambda tree: tree.readout.layers[-1], model, last)
 
 
 @eqx.filter_jit
 def _built(
-    build: AbstractArchitecture, basis: Basis, outputs: int, reading: Reading, key: PRNGKeyArray
+    build: AbstractArchitecture, basis: Basis, outputs: int, readout: ReadoutType, key: PRNGKeyArray
 ) -> SequenceModel:
-    return build(basis, outputs, reading, key)
+    return build(basis, outputs, readout, key)
 
 
-class _Place(NamedTuple):
-    """Where an optimiser is in its schedule."""
+class _AdamState(NamedTuple):
+    """State of Adam and of its learning rate."""
 
     adam: PyTree
     step: Int[Array, ""]
@@ -146,19 +160,22 @@ class _Place(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Begin:
-    """The first state of an optimiser. All are equal: what they differ in is in the state, and not in the program."""
+class _AdamInit:
+    """Initialises the optimiser.
+
+    `steps` and `rate` are in its state and all instances compare equal, so that all runs share one compiled program.
+    """
 
     steps: int = dataclasses.field(compare=False)
     rate: float = dataclasses.field(compare=False)
 
-    def __call__(self, params: PyTree) -> _Place:
+    def __call__(self, params: PyTree) -> _AdamState:
         steps, rate = (jnp.asarray(number, jnp.float32) for number in (self.steps, self.rate))
-        return _Place(ADAM.init(params), jnp.zeros((), jnp.int32), steps, rate)
+        return _AdamState(ADAM.init(params), jnp.zeros((), jnp.int32), steps, rate)
 
 
-def _update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, _Place]:
-    """Adam, at a rate that rises for some of the steps and then falls to zero as a cosine does."""
+def _update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, _AdamState]:
+    """Adam with a linear warm-up of the learning rate and a cosine decay to zero."""
     updates, adam = ADAM.update(updates, state.adam, params)
     done = state.step.astype(state.steps.dtype) / state.steps
     falling = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip((done - WARMUP) / (1 - WARMUP), 0, 1)))
@@ -167,30 +184,26 @@ def _update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[
     return updates, state._replace(adam=adam, step=state.step + 1)
 
 
-TOGETHER = 64
-"""Series in one call."""
-SHORTEST = 8
+def predict_each(model: SequenceModel, inputs: Inputs) -> Float32[np.ndarray, "series *interval output"]:
+    """Predict from inputs that are scaled already; rows beyond a series' own queries are meaningless.
 
-
-def bare(model: SequenceModel) -> SequenceModel:
-    """The model without what differs between data sets, so that one compiled program serves all."""
-    return dataclasses.replace(model, scaling=NoScaling(), spec=None)
-
-
-def predictions(model: SequenceModel, inputs: Inputs) -> Float32[np.ndarray, "series *interval output"]:
-    """What a model says about inputs that are scaled already; rows beyond a series' own mean nothing."""
-    model = bare(model)
-    lengths, asked = np.asarray(inputs.length), np.asarray(inputs.outputs)
+    `models.predict` computes series in batches. Here each runs by itself in a compiled loop, in a program that only its
+    own length selects: its prediction is then the same, to the bit, whichever other series are in `X`, as scikit-learn
+    requires.
+    """
+    # Without scaling and spec, which differ between data sets, one compiled program serves all.
+    model = dataclasses.replace(model, scaling=NoScaling(), spec=None)
+    lengths, outputs = np.asarray(inputs.length), np.asarray(inputs.outputs)
     inputs = jax.tree.map(np.asarray, inputs)
     queries = 0 if inputs.ends is None else inputs.ends.shape[1]
-    sizes = np.array([(_rounded(int(a)), _rounded(int(b))) for a, b in zip(lengths, asked, strict=True)])
+    sizes = np.array([(_padded_size(int(a)), _padded_size(int(b))) for a, b in zip(lengths, outputs, strict=True)])
     out: np.ndarray | None = None
     for size in np.unique(sizes, axis=0):
         members = np.flatnonzero((sizes == size).all(axis=1))
-        for start in range(0, len(members), TOGETHER):
-            chosen = members[start : start + TOGETHER]
-            part = _padded(inputs[chosen], int(size[0]), int(size[1]))
-            found = np.asarray(_one_by_one(model, part, jnp.asarray(len(chosen), jnp.int32)))[: len(chosen)]
+        for start in range(0, len(members), GROUP):
+            chosen = members[start : start + GROUP]
+            group = _padded(inputs[chosen], int(size[0]), int(size[1]))
+            found = np.asarray(_one_by_one(model, group, jnp.asarray(len(chosen), jnp.int32)))[: len(chosen)]
             if out is None:
                 shape = (queries, found.shape[-1]) if found.ndim == 3 else found.shape[1:]
                 out = np.zeros((len(inputs), *shape), found.dtype)
@@ -213,11 +226,11 @@ def _one_by_one(model: SequenceModel, inputs: Inputs, count: Int[Array, ""]) -> 
 
 
 def _padded(inputs: Inputs, intervals: int, queries: int) -> Inputs:
-    """Of one size, whatever there is."""
+    """Pad or cut to `GROUP` series, so many intervals and so many queries."""
 
     def fill(leaf: np.ndarray, *sizes: int) -> np.ndarray:
         leaf = leaf[(slice(None), *(slice(size) for size in sizes))]
-        missing = [size - have for size, have in zip((TOGETHER, *sizes), leaf.shape, strict=False)]
+        missing = [size - have for size, have in zip((GROUP, *sizes), leaf.shape, strict=False)]
         return np.pad(leaf, [(0, more) for more in missing] + [(0, 0)] * (leaf.ndim - len(missing)))
 
     filled = eqx.tree_at(lambda tree: tree.steps, jax.tree.map(fill, inputs), fill(np.asarray(inputs.steps), intervals))
@@ -226,6 +239,6 @@ def _padded(inputs: Inputs, intervals: int, queries: int) -> Inputs:
     return eqx.tree_at(lambda tree: tree.ends, filled, fill(np.asarray(inputs.ends), queries))
 
 
-def _rounded(count: int) -> int:
-    """The next power of two, so that few sizes are compiled."""
+def _padded_size(count: int) -> int:
+    """Round up to a power of two, so that few sizes are compiled."""
     return max(SHORTEST, 1 << max(count - 1, 0).bit_length())

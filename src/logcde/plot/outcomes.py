@@ -1,25 +1,87 @@
-"""Pictures of how good predictions are and what they are made of: agreement, errors, calibration, attributions."""
+"""Figures of predictions: time courses, errors, calibration, attributions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logcde.plot.style import COLOURS, DASHES
+from logcde.plot.style import COLOURS, DASHES, MARKS, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BINS = 10
+"""Bins of the reliability diagram."""
 MANY = 1000
-"""Points from which on they are drawn as an image, which is smaller."""
+"""More points are drawn as an image, which makes a smaller file."""
 
 
-def agreement(axes: "Axes", truth: np.ndarray, prediction: np.ndarray, name: str) -> "Axes":
-    """Draw predictions over the truth; on the line they are equal.
+def predictions(
+    axes: "Axes",
+    times: np.ndarray,
+    predicted: np.ndarray,
+    truth: tuple[np.ndarray, np.ndarray],
+    names: Sequence[str],
+) -> "Axes":
+    """Draw predictions of one series as markers over the true signals as lines.
+
+    Args:
+        axes: Axes to draw on; they are returned.
+        times: Times of the predictions.
+        predicted: Predictions (time, channel).
+        truth: Times and values (time, channel) of the true signals.
+        names: Names of the channels.
 
     >>> from logcde.plot import figure_of
-    >>> axes = agreement(figure_of(3, 3).subplots(), np.array([1.0, 2.0]), np.array([1.1, 1.8]), "days")
+    >>> times = np.linspace(0.0, 1.0, 5)
+    >>> truth = (times, np.sin(times)[:, None])
+    >>> axes = predictions(figure_of(4, 3).subplots(), times[::2], truth[1][::2] + 0.1, truth, ["wave"])
+    >>> axes.get_legend_handles_labels()[1]
+    ['wave, truth', 'wave, predicted']
+    """
+    for channel, name in enumerate(names):
+        colour = COLOURS[channel % len(COLOURS)]
+        style = {"color": colour, "dashes": DASHES[channel % len(DASHES)], "lw": 1.2, "alpha": 0.6}
+        axes.plot(truth[0], truth[1][:, channel], label=f"{name}, truth", **style)
+        mark = MARKS[channel % len(MARKS)]
+        axes.plot(times, predicted[:, channel], mark, color=colour, ms=4, mfc="white", label=f"{name}, predicted")
+    axes.set_xlim(truth[0][0], truth[0][-1])
+    axes.set_xlabel("time")
+    return without_frame(axes)
+
+
+def forecast(axes: "Axes", times: np.ndarray, truth: np.ndarray, prediction: np.ndarray) -> "Axes":
+    """Draw true values as dots, predictions as open markers, and their differences as vertical lines.
+
+    Args:
+        axes: Axes to draw on; they are returned.
+        times: Times of the predictions.
+        truth: True values.
+        prediction: Predicted values.
+
+    >>> from logcde.plot import figure_of
+    >>> times = np.array([0.5, 1.0])
+    >>> axes = forecast(figure_of(4, 2).subplots(), times, np.array([1.0, 2.0]), np.array([1.1, 1.8]))
+    >>> axes.get_legend_handles_labels()[1]
+    ['true', 'predicted']
+    """
+    axes.vlines(times, truth, prediction, color="0.6", lw=0.8)
+    axes.plot(times, truth, "o", color=COLOURS[0], ms=3.5, label="true")
+    axes.plot(times, prediction, "s", color=COLOURS[1], mfc="none", ms=5, label="predicted")
+    return without_frame(axes)
+
+
+def parity(axes: "Axes", truth: np.ndarray, prediction: np.ndarray, name: str) -> "Axes":
+    """Draw a parity plot: predicted over true values, which are equal on the dashed line.
+
+    Args:
+        axes: Axes to draw on; they are returned.
+        truth: True values.
+        prediction: Predicted values.
+        name: Name of the output.
+
+    >>> from logcde.plot import figure_of
+    >>> axes = parity(figure_of(3, 3).subplots(), np.array([1.0, 2.0]), np.array([1.1, 1.8]), "days")
     >>> axes.get_xlabel(), axes.get_ylabel()
     ('days, true', 'days, predicted')
     """
@@ -31,11 +93,11 @@ def agreement(axes: "Axes", truth: np.ndarray, prediction: np.ndarray, name: str
     axes.plot(truth, prediction, "o", color=COLOURS[0], **style)
     axes.set_xlabel(f"{name}, true")
     axes.set_ylabel(f"{name}, predicted")
-    return _plain(axes)
+    return without_frame(axes)
 
 
 def residuals(axes: "Axes", truth: np.ndarray, prediction: np.ndarray, name: str) -> "Axes":
-    """Draw how many errors there are of each size.
+    """Draw a histogram of the errors, predicted minus true. Arguments as those of `parity`.
 
     >>> from logcde.plot import figure_of
     >>> axes = residuals(figure_of(3, 3).subplots(), np.array([1.0, 2.0]), np.array([1.1, 1.8]), "days")
@@ -43,17 +105,23 @@ def residuals(axes: "Axes", truth: np.ndarray, prediction: np.ndarray, name: str
     'days, predicted − true'
     """
     error = prediction - truth
-    # Errors that are equal but for rounding have no width that could be cut into bins.
+    # Errors that are equal up to rounding cannot be binned.
     wide = float(np.ptp(error)) > 1e-9 * float(np.abs(error).max(initial=0.0))
     axes.hist(error, bins=min(40, max(5, round(len(error) ** 0.5))) if wide else 1, color=COLOURS[0], alpha=0.75)
     axes.axvline(0, color="0.55", lw=1.0, dashes=(4, 2))
     axes.set_xlabel(f"{name}, predicted − true")
     axes.set_ylabel("predictions")
-    return _plain(axes)
+    return without_frame(axes)
 
 
 def reliability(axes: "Axes", below: "Axes", confidence: np.ndarray, right: np.ndarray) -> "Axes":
-    """Draw how often the most probable class is right over how probable it is said to be, and below how many there are.
+    """Draw a reliability diagram: accuracy over the probability of the predicted class, and the size of each bin.
+
+    Args:
+        axes: Axes of the diagram; they are returned.
+        below: Axes of the histogram of probabilities.
+        confidence: Probability of the predicted class of each series.
+        right: Whether the prediction is right.
 
     >>> from logcde.plot import figure_of
     >>> top, below = figure_of(3, 4).subplots(2, 1)
@@ -77,31 +145,23 @@ def reliability(axes: "Axes", below: "Axes", confidence: np.ndarray, right: np.n
     below.set_xlabel("probability of the predicted class")
     for part in (axes, below):
         part.set_xlim(0, 1)
-    _plain(below)
-    return _plain(axes)
-
-
-def forecast(axes: "Axes", times: np.ndarray, truth: np.ndarray, prediction: np.ndarray) -> "Axes":
-    """Draw the truth as dots, predictions as open marks, and how far they are apart.
-
-    >>> from logcde.plot import figure_of
-    >>> times = np.array([0.5, 1.0])
-    >>> axes = forecast(figure_of(4, 2).subplots(), times, np.array([1.0, 2.0]), np.array([1.1, 1.8]))
-    >>> axes.get_legend_handles_labels()[1]
-    ['true', 'predicted']
-    """
-    axes.vlines(times, truth, prediction, color="0.6", lw=0.8)
-    axes.plot(times, truth, "o", color=COLOURS[0], ms=3.5, label="true")
-    axes.plot(times, prediction, "s", color=COLOURS[1], mfc="none", ms=5, label="predicted")
-    return _plain(axes)
+    without_frame(below)
+    return without_frame(axes)
 
 
 def attributions(
     axes: "Axes", times: np.ndarray, channels: Sequence[str], amounts: np.ndarray, shown: int = 18
 ) -> "Axes":
-    """Draw by how much each observation moves a prediction: up or down by the mark, how much by its size.
+    """Draw the attribution of a prediction to observations: direction as the marker, amount as its size.
 
-    Channels are in the order of how much they matter, at most so many are `shown`, each with the sum of its amounts.
+    Channels are sorted by the sum of their absolute amounts; their labels have the sum of amounts.
+
+    Args:
+        axes: Axes to draw on; they are returned.
+        times: Times of the observations.
+        channels: Channel of each observation.
+        amounts: Attribution of each observation.
+        shown: Largest number of channels.
 
     >>> from logcde.plot import figure_of
     >>> amounts = np.array([1.0, -4.0, 2.0])
@@ -126,30 +186,8 @@ def attributions(
     axes.grid(axis="y", color="0.9", lw=0.6)
     axes.set_axisbelow(True)
     axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
-    return _plain(axes)
-
-
-def hours(axes: "Axes", places: np.ndarray, lines: Mapping[str, np.ndarray]) -> "Axes":
-    """Draw how good predictions are over how long a series has been watched, a line for each model.
-
-    >>> from logcde.plot import figure_of
-    >>> axes = hours(figure_of(4, 2).subplots(), np.array([1, 2]), {"model": np.array([0.6, 0.8])})
-    >>> axes.get_xlabel()
-    'hours'
-    """
-    for number, (name, line) in enumerate(lines.items()):
-        style = {"color": COLOURS[number % len(COLOURS)], "dashes": DASHES[number % len(DASHES)]}
-        axes.plot(places, line, lw=1.6, label=name, **style)
-    axes.set_xlabel("hours")
-    axes.legend(frameon=False, fontsize=8)
-    return _plain(axes)
+    return without_frame(axes)
 
 
 def _signed(number: float) -> str:
     return f"{'−' if number < 0 else '+'}{abs(number):.2f}"
-
-
-def _plain(axes: "Axes") -> "Axes":
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return axes

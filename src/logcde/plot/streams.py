@@ -1,4 +1,4 @@
-"""Pictures of streams, of what the embedding keeps of them, and of what comes back."""
+"""Figures of streams, their realised paths and their log-signatures."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logcde.embedding import LogSignatures
-from logcde.errors import StreamError
+from logcde.errors import StreamError, Where
 from logcde.paths import RealisedPath
-from logcde.plot.style import COLOURS, figure_of
+from logcde.plot.style import COLOURS, figure_of, without_frame
 from logcde.streams import Cuts, Streams
 from logcde.streams.clock import unit_name
 from logcde.streams.schema import listed, names_of
@@ -20,13 +20,19 @@ if TYPE_CHECKING:
 
 MOST_COORDINATES = 30
 FAINT, DARK = 0.02, 0.6
-"""Of a coordinate's largest: what is drawn as nothing, and what is dark."""
+"""Relative to the largest value of a coordinate: dashes mark negative values above FAINT, in white above DARK."""
 MOST_LANES = 40
-"""Series that are named beside their lanes; of more, some are."""
+"""Largest number of labelled series."""
 
 
 def observations(axes: "Axes", streams: Streams, series: int = 0, path: RealisedPath | None = None) -> "Axes":
-    """Draw what was observed of one series, a lane for each channel; with `path`, also the recorded values.
+    """Draw the observations of one series as dots, one lane for each channel.
+
+    Args:
+        axes: Axes to draw on; they are returned.
+        streams: The streams.
+        series: Index of the series.
+        path: Its realised path, to draw its value coordinates as lines.
 
     >>> streams = Streams.from_arrays([[0.5, 2.0]], [[[3.0, np.nan], [4.0, 1.0]]], ("pulse", "temp"))
     >>> axes = observations(figure_of(6, 2).subplots(), streams)
@@ -41,7 +47,7 @@ def observations(axes: "Axes", streams: Streams, series: int = 0, path: Realised
         mine = one.channel == channel
         values = one.value[mine]
         low, high = (values.min(), values.max()) if len(values) else (0.0, 1.0)
-        # Room for the base point, from which the first observation moves.
+        # The base point 0, from which the first increment starts, is in view.
         low, high = min(low, 0.0), max(high, 0.0)
         height = 0.7 / (high - low if high > low else 1.0)
         colour = COLOURS[channel % len(COLOURS)]
@@ -53,16 +59,19 @@ def observations(axes: "Axes", streams: Streams, series: int = 0, path: Realised
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, one.horizon[0])
     axes.set_ylim(-0.15, len(names) - 0.15)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    return axes
+    return without_frame(axes, "top", "right", "left")
 
 
-def raster(axes: "Axes", streams: Streams, series: int = 0) -> "Axes":
-    """Draw which channels of one series were observed when: a lane for each, a tick for each observation.
+def channel_raster(axes: "Axes", streams: Streams, series: int = 0) -> "Axes":
+    """Draw the observation times of one series: one lane for each channel, one tick for each observation.
+
+    Args:
+        axes: Axes to draw on; they are returned.
+        streams: The streams.
+        series: Index of the series.
 
     >>> streams = Streams.from_arrays([[0.5, 2.0]], [[[3.0, np.nan], [4.0, 1.0]]], ("pulse", "temp"))
-    >>> axes = raster(figure_of(6, 2).subplots(), streams)
+    >>> axes = channel_raster(figure_of(6, 2).subplots(), streams)
     >>> [len(ticks.get_segments()) for ticks in axes.collections]
     [2, 1]
     """
@@ -76,18 +85,19 @@ def raster(axes: "Axes", streams: Streams, series: int = 0) -> "Axes":
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, one.horizon[0])
     axes.set_ylim(len(names), 0)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    return axes
+    return without_frame(axes, "top", "right", "left")
 
 
-def rasters(axes: "Axes", streams: Streams, channels: Sequence[str] | None = None) -> "Axes":
-    """Draw when many series were observed: a lane for each series, and in it a tick for each observation of a channel.
+def series_raster(axes: "Axes", streams: Streams, channels: Sequence[str] | None = None) -> "Axes":
+    """Draw the observation times of many series: one lane for each series, one tick for each observation.
 
-    `channels` are those to draw, by default all; one has the lane for itself, several share it from top to bottom.
+    Args:
+        axes: Axes to draw on; they are returned.
+        streams: The streams.
+        channels: Channels to draw, by default all; they share the lane of a series from top to bottom.
 
     >>> streams = Streams.from_arrays([[0.5, 2.0], [1.0]], [[[3.0], [4.0]], [[5.0]]], ("pulse",), ids=["p1", "p2"])
-    >>> axes = rasters(figure_of(6, 2).subplots(), streams, ["pulse"])
+    >>> axes = series_raster(figure_of(6, 2).subplots(), streams, ["pulse"])
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['p1', 'p2']
     """
@@ -95,7 +105,9 @@ def rasters(axes: "Axes", streams: Streams, channels: Sequence[str] | None = Non
     chosen = names if channels is None else names_of(channels)
     for name in chosen:
         if name not in names:
-            raise StreamError(f"There is no channel {name!r}. The channels are {listed(names)}.")
+            raise StreamError(
+                f"There is no channel {name!r}.", f"The channels are {listed(names)}.", where=Where(channel=name)
+            )
     event = np.repeat(np.arange(len(streams.times)), np.diff(streams.obs_offsets))
     lane = np.repeat(np.arange(len(streams)), np.diff(streams.offsets))[event]
     height = 0.84 / len(chosen)
@@ -116,27 +128,29 @@ def rasters(axes: "Axes", streams: Streams, channels: Sequence[str] | None = Non
         style = {"frameon": False, "fontsize": 8, "title_fontsize": 8, "alignment": "left"}
         title = "In each lane, from top to bottom:"
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(chosen), title=title, **style)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    return axes
+    return without_frame(axes, "top", "right", "left")
 
 
-def path(axes: "Axes", path: RealisedPath, channels: Sequence[str]) -> "Axes":
-    """Draw a realised path in two of its coordinates: channels, their counts (`#name`), or time.
+def realised_path(axes: "Axes", path: RealisedPath, channels: Sequence[str]) -> "Axes":
+    """Draw a realised path in the plane of two of its coordinates. The open circle is its start, dots are its corners.
 
-    It begins at the open circle; dots are its corners. Where only other coordinates move, it stands still.
+    Args:
+        axes: Axes to draw on; they are returned.
+        path: The path.
+        channels: Names of two coordinates: channels, their counts (`#name`), or `time`.
 
     >>> from logcde.embedding import Embedding
     >>> from logcde.paths import realise
     >>> streams = Streams.from_arrays([[0.5, 2.0]], [[[3.0, 1.0], [4.0, 2.0]]], ("a", "b"))
-    >>> axes = path(figure_of(4, 4).subplots(), realise(streams, Embedding())[0], ("a", "b"))
+    >>> axes = realised_path(figure_of(4, 4).subplots(), realise(streams, Embedding())[0], ("a", "b"))
     >>> axes.get_xlabel(), axes.get_ylabel()
     ('a', 'b')
     """
     letters = path.basis.letters
     if len(channels) != 2 or not set(channels) <= set(letters):
         raise StreamError(
-            f"A path is drawn in two of {listed(letters)}, but it was asked for {listed(list(channels))}."
+            f"{listed(list(channels))} are not two coordinates of the path.",
+            f"Choose two of {listed(letters)}.",
         )
     across, up = (path.positions[:, letters.index(name)] for name in channels)
     axes.plot(across, up, color=COLOURS[0], lw=1.2, solid_joinstyle="miter")
@@ -144,13 +158,11 @@ def path(axes: "Axes", path: RealisedPath, channels: Sequence[str]) -> "Axes":
     axes.plot(across[:1], up[:1], "o", color=COLOURS[0], mfc="white", ms=6)
     axes.set_xlabel(channels[0])
     axes.set_ylabel(channels[1])
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return axes
+    return without_frame(axes)
 
 
 def intervals(axes: "Axes", points: np.ndarray) -> "Axes":
-    """Draw query points as lines, and shade every other interval.
+    """Draw query points as vertical lines, and shade every other interval.
 
     >>> axes = intervals(figure_of(6, 1).subplots(), np.array([0.0, 1.0, 3.0]))
     >>> len(axes.lines), len(axes.patches)
@@ -163,14 +175,22 @@ def intervals(axes: "Axes", points: np.ndarray) -> "Axes":
     return axes
 
 
-def kept(axes: "Axes", logsigs: LogSignatures, points: np.ndarray, series: int = 0) -> "Axes":
-    """Draw the log-signature of each interval, each coordinate relative to its largest; a dash is in what is negative.
+def logsig_heatmap(axes: "Axes", logsigs: LogSignatures, points: np.ndarray, series: int = 0) -> "Axes":
+    """Draw the log-signatures of one series as a heat map: one column for each interval, one row for each coordinate.
+
+    Each coordinate is relative to its largest absolute value. Negative values have a dash, for print without colours.
+
+    Args:
+        axes: Axes to draw on; they are returned.
+        logsigs: The log-signatures.
+        points: Query points of the series.
+        series: Index of the series.
 
     >>> from logcde.embedding import Embedding
     >>> from logcde.streams import Partition
     >>> streams, partition = Streams.from_arrays([[0.5, 2.0]], [[[3.0], [4.0]]], ("a",)), Partition.uniform(2)
     >>> logsigs = Embedding()(streams, partition)
-    >>> axes = kept(figure_of(6, 2).subplots(), logsigs, partition.cuts(streams).points)
+    >>> axes = logsig_heatmap(figure_of(6, 2).subplots(), logsigs, partition.cuts(streams).points)
     >>> [label.get_text() for label in axes.get_yticklabels()][:3]
     ['a', '#a', 'time']
     """
@@ -179,7 +199,6 @@ def kept(axes: "Axes", logsigs: LogSignatures, points: np.ndarray, series: int =
     largest = np.abs(values).max(axis=1, keepdims=True)
     relative = np.divide(values, largest, out=np.zeros_like(values), where=largest > 0)[:shown]
     axes.pcolormesh(points, np.arange(shown + 1), relative, cmap="RdBu_r", vmin=-1, vmax=1, edgecolors="white", lw=0.4)
-    # Printed without colours, negative and positive would look the same.
     for dark, colour in ((False, "0.25"), (True, "white")):
         row, column = np.nonzero((relative < -FAINT) & ((np.abs(relative) > DARK) == dark))
         axes.plot((points[column] + points[column + 1]) / 2, row + 0.5, "_", color=colour, ms=4, mew=0.9)
@@ -187,15 +206,13 @@ def kept(axes: "Axes", logsigs: LogSignatures, points: np.ndarray, series: int =
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
     axes.set_xlim(points[0], points[-1])
-    for side in axes.spines.values():
-        side.set_visible(False)
-    return axes
+    return without_frame(axes, "top", "right", "left", "bottom")
 
 
 def overview(
     streams: Streams, cuts: Cuts, logsigs: LogSignatures, path: RealisedPath, decoded: Streams, series: int = 0
 ) -> "Figure":
-    """One series in three panels: what was observed, what the embedding kept, what comes back out of its path.
+    """Draw one series in three panels: observations, log-signatures, and the realised path with what it decodes to.
 
     >>> from logcde.embedding import Embedding
     >>> from logcde.paths import decode, realise
@@ -215,20 +232,20 @@ def overview(
     top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=heights)
     observations(top, streams, series)
     intervals(top, points)
-    top.set_title(
-        "Observed: dots, and nothing in between. Bands: query intervals, chosen freely", loc="left", fontsize=10
-    )
-    kept(middle, logsigs, points, series)
+    top.set_title("Observations (dots) and query intervals (bands), which need not match", loc="left", fontsize=10)
+    logsig_heatmap(middle, logsigs, points, series)
     total = (
-        f"{coordinates} of {logsigs.basis.dimension} coordinates" if coordinates < logsigs.basis.dimension else "all"
+        f"{coordinates} of {logsigs.basis.dimension} coordinates"
+        if coordinates < logsigs.basis.dimension
+        else "all coordinates"
     )
     middle.set_title(
-        f"Kept: one log-signature for each interval ({total}; blue with a dash: negative, red: positive)",
+        f"One log-signature for each interval ({total}; blue with a dash: negative, red: positive)",
         loc="left",
         fontsize=10,
     )
     observations(bottom, decoded, 0, path)
     intervals(bottom, points)
-    bottom.set_title("Decoded: the realised path (lines) gives every observation back (dots)", loc="left", fontsize=10)
+    bottom.set_title("Realised path (lines), and the observations decoded from it (dots)", loc="left", fontsize=10)
     bottom.set_xlabel("time")
     return figure

@@ -1,4 +1,4 @@
-"""One look for all figures: colours that everybody can tell apart, in print as well, and files that are whole."""
+"""Shared style of all figures: a palette for colour-blind readers and for print, and complete files."""
 
 import io
 import re
@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 from logcde._files import whole_file
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette, without its yellow, which white paper swallows."""
+"""Okabe and Ito's palette, without its yellow, which is hard to see on white paper."""
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ((1, 0), (5, 2), (1, 1.5), (6, 2, 1, 2))
-"""What tells lines apart where there are no colours."""
+"""Markers and dashes distinguish lines in print without colours."""
 
 
 def figure_of(width: float, height: float) -> "Figure":
-    """An empty figure, in inches, whose parts make room for each other.
+    """Make an empty figure with constrained layout; sizes are in inches.
 
     >>> figure_of(6, 3).get_size_inches().tolist()
     [6.0, 3.0]
@@ -30,8 +31,15 @@ def figure_of(width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def without_frame(axes: "Axes", *sides: str) -> "Axes":
+    """Hide these sides of the frame, by default the top and the right one. Returns the axes."""
+    for side in sides or ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return axes
+
+
 def save(figure: "Figure", file: str | Path) -> Path:
-    """Write a figure under a temporary name, then give it its own.
+    """Write a figure under a temporary name and rename it. Returns its path.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +53,7 @@ def save(figure: "Figure", file: str | Path) -> Path:
 
 
 def as_svg(figure: "Figure", name: str) -> str:
-    """A figure as an SVG element to stand in a page among others. Its texts stay texts; `name` keeps its ids apart.
+    """Return a figure as an SVG element of a page, with text as text; `name` makes its ids unique in the page.
 
     >>> figure = figure_of(1, 1)
     >>> _ = figure.suptitle("a < b")
@@ -57,7 +65,7 @@ def as_svg(figure: "Figure", name: str) -> str:
     written = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
-        # The browser has the letters that the font for measuring lacks.
+        # Matplotlib only measures the text; the browser has fonts with the missing glyphs.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(written, format="svg", transparent=True, dpi=160, metadata=nothing)
     text = written.getvalue()

@@ -1,1 +1,1 @@
-"""The record of a training run, `run.json`, and the page that shows it to people."""
+"""The record of a training run, `run.json`, and its HTML report."""

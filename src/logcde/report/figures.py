@@ -1,4 +1,4 @@
-"""Figures for the page, as markup."""
+"""Figures of the report, as markup."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logcde import plot
+from logcde.report import record
 from logcde.report.html import Markup, tag
-from logcde.report.record import Look
 from logcde.train import Evaluation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def training(looks: Sequence[Look]) -> Markup | None:
-    """The loss over steps, and that of validation series if there are any. None if no loss is finite."""
+def loss_curve(evaluations: Sequence[record.Evaluation]) -> Markup | None:
+    """Draw the loss over steps, and that of the validation series if there are any. None if no loss is finite."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    shown = [_evaluation(look) for look in looks]
-    if not np.isfinite([look.loss for look in shown]).any():
+    shown = [_evaluation(one) for one in evaluations]
+    if not np.isfinite([one.loss for one in shown]).any():
         return None
     figure = plot.figure_of(7, 3)
     axes = plot.history(figure.subplots(), shown)
@@ -30,34 +30,34 @@ def training(looks: Sequence[Look]) -> Markup | None:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-    gaps = any(look.loss is None for look in looks)
-    note = " Where the line is broken, the loss was not a finite number." if gaps else ""
-    return drawn(figure, "training", f"Mean loss since the look before.{note}")
+    gaps = any(one.loss is None for one in evaluations)
+    note = " Where the line is broken, the loss was not finite." if gaps else ""
+    return _figure(figure, "training", f"Mean training loss since the previous evaluation.{note}")
 
 
-def calibration(probabilities: np.ndarray, right: np.ndarray) -> Markup:
-    """How far probabilities can be believed."""
+def reliability_diagram(probabilities: np.ndarray, right: np.ndarray) -> Markup:
+    """Draw the calibration of the probabilities (series, class)."""
     figure = plot.figure_of(4.6, 4.4)
     top, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     plot.reliability(top, below, probabilities.max(axis=1), right)
     caption = (
-        "Calibration. On the dashed line, what is said to be 80% probable is right in 80% of all cases; below it the "
-        "model is too sure. Few series in a bin say little."
+        "Accuracy over the probability of the predicted class. Calibrated probabilities are on the dashed line; below "
+        "it the model is overconfident. Bins with few series are unreliable."
     )
-    return drawn(figure, "calibration", caption)
+    return _figure(figure, "calibration", caption)
 
 
-def errors(truth: np.ndarray, prediction: np.ndarray, name: str, number: int) -> Markup:
-    """Predictions of one output beside the truth."""
+def error_plots(truth: np.ndarray, prediction: np.ndarray, name: str, number: int) -> Markup:
+    """Draw predicted over true values of one output, and a histogram of the errors."""
     figure = plot.figure_of(8, 3.4)
     left, right = figure.subplots(1, 2)
-    plot.agreement(left, truth, prediction, plain(name))
-    plot.residuals(right, truth, prediction, plain(name))
-    caption = f"{name}: predicted against true (equal on the dashed line), and how the errors are spread."
-    return drawn(figure, f"errors{number}", caption)
+    plot.parity(left, truth, prediction, _label(name))
+    plot.residuals(right, truth, prediction, _label(name))
+    caption = f"{name}: predicted over true values (equal on the dashed line), and the distribution of the errors."
+    return _figure(figure, f"errors{number}", caption)
 
 
-def examples(
+def forecasts(
     series: Sequence[str],
     rows: Sequence[np.ndarray],
     time: np.ndarray,
@@ -66,32 +66,41 @@ def examples(
     outputs: Sequence[str],
     unit: str,
 ) -> Markup:
-    """Some series over time: those with these names, whose `rows` these are, a panel for each and each output."""
+    """Draw true and predicted values of some series over time, one panel for each series and output.
+
+    Args:
+        series: Names of the series.
+        rows: Rows of each of them in the arrays.
+        time: Time of each row.
+        truth: True values (row, output).
+        prediction: Predictions (row, output).
+        outputs: Names of the outputs.
+        unit: Unit of time.
+    """
     figure = plot.figure_of(8, 0.6 + 1.7 * len(series))
     grid = figure.subplots(len(series), len(outputs), squeeze=False, sharex=True, sharey="col")
     for panels, name, mine in zip(grid, series, rows, strict=True):
         for number, axes in enumerate(panels):
             known = mine[np.isfinite(truth[mine, number]) & np.isfinite(prediction[mine, number])]
             plot.forecast(axes, time[known], truth[known, number], prediction[known, number])
-            axes.set_title(plain(f"{name}, {outputs[number]}"), loc="left", fontsize=9)
+            axes.set_title(_label(f"{name}, {outputs[number]}"), loc="left", fontsize=9)
     for axes in grid[-1]:
         axes.set_xlabel(f"time, {unit}" if unit else "time")
     figure.legend(
         *grid[0, 0].get_legend_handles_labels(), frameon=False, fontsize=8, ncols=2, loc="outside upper right"
     )
-    return drawn(figure, "examples", "The first held-out series. Each prediction is made from what came before it.")
+    return _figure(figure, "examples", "The first held-out series. Predictions use earlier observations only.")
 
 
-def drawn(figure: "Figure", name: str, caption: str) -> Markup:
-    """A figure in the page."""
+def _figure(figure: "Figure", name: str, caption: str) -> Markup:
     return tag("figure", Markup(plot.as_svg(figure, name)), tag("figcaption", caption))
 
 
-def plain(name: str, most: int = 40) -> str:
-    """A user's text as a label: not too long, and never a formula."""
+def _label(name: str, most: int = 40) -> str:
+    """Shorten a user's name, and keep Matplotlib from reading it as a formula."""
     return (name if len(name) <= most else name[: most - 1] + "…").replace("$", r"\$")
 
 
-def _evaluation(look: Look) -> Evaluation:
-    loss = float("nan") if look.loss is None else look.loss
-    return Evaluation(look.step, look.epoch, look.seconds, loss, look.validation, look.best)
+def _evaluation(one: record.Evaluation) -> Evaluation:
+    loss = float("nan") if one.loss is None else one.loss
+    return Evaluation(one.step, one.epoch, one.seconds, loss, one.validation, one.best)

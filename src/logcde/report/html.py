@@ -1,21 +1,27 @@
-"""HTML from parts. Text is escaped unless it is markup already, so that no name that a user gives can become any."""
+"""HTML elements. Text is escaped unless it is `Markup`, so that names of the user cannot inject markup."""
 
 import html
 import math
 from collections.abc import Sequence
 
-MANY = 20
-"""Rows from which on a table is folded."""
+LONG = 20
+"""Longer tables are folded."""
 
 
 class Markup(str):
-    """HTML, and no longer text."""
+    """A string that is HTML already."""
 
     __slots__ = ()
 
 
 def tag(name: str, *content: str, kind: str = "", style: str = "") -> Markup:
-    """An element with this content, text or markup, of this class and style.
+    """Make an element.
+
+    Args:
+        name: Name of the tag.
+        content: Text or markup.
+        kind: CSS class.
+        style: CSS style.
 
     >>> tag("p", "a < b, ", tag("b", "really"), kind="note")
     '<p class="note">a &lt; b, <b>really</b></p>'
@@ -26,7 +32,7 @@ def tag(name: str, *content: str, kind: str = "", style: str = "") -> Markup:
 
 
 def joined(*content: str) -> Markup:
-    """Text and markup, one after the other.
+    """Concatenate text and markup.
 
     >>> joined("1 < 2, ", tag("b", "really"))
     '1 &lt; 2, <b>really</b>'
@@ -35,7 +41,12 @@ def joined(*content: str) -> Markup:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> Markup:
-    """A table whose first columns are `texts` and whose others are numbers. A long one can be unfolded.
+    """Make a table; a long one is folded.
+
+    Args:
+        head: Column headings.
+        rows: Cells, row by row.
+        texts: Number of text columns, which come before the columns of numbers.
 
     >>> table(["name", "size"], [["a", "1"]])
     '<table><thead><tr><th>name</th><th class="n">size</th></tr></thead><tbody><tr><td>a</td><td class="n">1</td></tr></tbody></table>'
@@ -46,11 +57,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) ->
         return tag("tr", *cells)
 
     made = tag("table", tag("thead", row("th", head)), tag("tbody", *(row("td", parts) for parts in rows)))
-    return made if len(rows) <= MANY else tag("details", tag("summary", f"All {len(rows):,} rows"), made)
+    return made if len(rows) <= LONG else tag("details", tag("summary", f"All {len(rows):,} rows"), made)
 
 
 def number(value: float | None) -> str:
-    """A number for people; a dash for one that is missing or not finite.
+    """Format a number; a missing or non-finite one is a dash.
 
     >>> number(0.123456), number(1234567), number(12345.678), number(None), number(float("nan"))
     ('0.1235', '1,234,567', '12,350', '–', '–')

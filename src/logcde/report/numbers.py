@@ -1,4 +1,4 @@
-"""What a page says about predicted numbers: how they agree with the truth, the largest errors, series over time."""
+"""Report of a regressor or forecaster: predicted over true values, forecasts over time, and the largest errors."""
 
 import numpy as np
 
@@ -12,29 +12,29 @@ MOST_SERIES = 4
 MOST_ROWS = 10
 
 
-def of_numbers(run: Run, held_out: HeldOut) -> Markup:
-    """Everything about the numbers that were predicted for held-out series."""
+def value_report(run: Run, held_out: HeldOut) -> Markup:
+    """Report on the predicted numbers of the held-out series."""
     truth, prediction = (np.array(rows, float) for rows in (held_out.truth, held_out.prediction))
     known = np.isfinite(truth) & np.isfinite(prediction)
     lost = int((np.isfinite(truth) & ~np.isfinite(prediction)).sum())
     parts = []
     if lost:
-        told = "1 prediction is not a finite number" if lost == 1 else f"{lost:,} predictions are not finite numbers"
-        parts.append(tag("p", f"{told}: left out of what follows.", kind="warning"))
+        told = "1 prediction is not finite" if lost == 1 else f"{lost:,} predictions are not finite"
+        parts.append(tag("p", f"{told} and left out below.", kind="warning"))
     if not known.any():
-        return joined(*parts, tag("p", "There is nothing left to show."))
-    parts.append(tag("h3", "Predicted and true"))
+        return joined(*parts, tag("p", "There are no finite predictions."))
+    parts.append(tag("h3", "Predicted and true values"))
     some = [place for place in range(len(run.outputs)) if known[:, place].any()]
     if len(some) > 1:
         parts.append(_each_output(run, truth, prediction, known))
     if len(some) > MOST_OUTPUTS:
-        parts.append(tag("p", f"The first {MOST_OUTPUTS} of them:"))
+        parts.append(tag("p", f"The first {MOST_OUTPUTS} outputs:"))
     for place in some[:MOST_OUTPUTS]:
         seen = known[:, place]
-        parts.append(figures.errors(truth[seen, place], prediction[seen, place], run.outputs[place], place))
+        parts.append(figures.error_plots(truth[seen, place], prediction[seen, place], run.outputs[place], place))
     if run.task == "forecast":
         parts += [tag("h3", "Examples"), _over_time(run, held_out, truth, prediction, some[:MOST_PANELS])]
-    return joined(*parts, tag("h3", "The largest errors"), _largest(run, held_out, truth, prediction, known))
+    return joined(*parts, tag("h3", "Largest errors"), _largest(run, held_out, truth, prediction, known))
 
 
 def _each_output(run: Run, truth: np.ndarray, prediction: np.ndarray, known: np.ndarray) -> Markup:
@@ -54,7 +54,7 @@ def _over_time(run: Run, held_out: HeldOut, truth: np.ndarray, prediction: np.nd
     for place, name in enumerate(held_out.series):
         places.setdefault(name, []).append(place)
     names = list(places)[:MOST_SERIES]
-    return figures.examples(
+    return figures.forecasts(
         [str(name) for name in names],
         [np.array(places[name]) for name in names],
         np.array(held_out.time),
@@ -66,7 +66,7 @@ def _over_time(run: Run, held_out: HeldOut, truth: np.ndarray, prediction: np.nd
 
 
 def _largest(run: Run, held_out: HeldOut, truth: np.ndarray, prediction: np.ndarray, known: np.ndarray) -> Markup:
-    """Errors in units of how much an output varies, so that outputs can be compared."""
+    """List the largest errors, relative to the standard deviation of their output."""
     spread = np.array([np.std(truth[seen, place]) if seen.any() else 0.0 for place, seen in enumerate(known.T)])
     size = np.where(known, np.abs(prediction - truth) / np.where(spread > 0, spread, 1.0), -1.0)
     order = np.argsort(-size, axis=None, kind="stable")[:MOST_ROWS]

@@ -1,40 +1,43 @@
-"""One page about a training run: it needs nothing beside itself, runs nothing, and loads nothing from anywhere."""
+"""The HTML report of a training run: one self-contained page without scripts."""
 
 import importlib.resources
 
 from logcde.report import figures
-from logcde.report.classes import of_classes
+from logcde.report.classes import class_report
 from logcde.report.html import Markup, joined, number, table, tag
-from logcde.report.numbers import of_numbers
+from logcde.report.numbers import value_report
 from logcde.report.record import Run
 
 SCORES = {
-    "accuracy": ("accuracy", "share of series whose class is right; more is better"),
-    "balanced accuracy": ("balanced accuracy", "the mean of that over classes; more is better"),
-    "log loss": ("log loss", "how surprising the truth is under the probabilities; less is better"),
-    "auroc": ("AUROC", "chance that a series of the second class gets a higher probability of it than one of the "
-              "first; more is better"),
-    "mse": ("mean squared error", "less is better"),
-    "mae": ("mean absolute error", "less is better"),
-    "r2": ("R²", "share of the variance that is explained; 1 is perfect, 0 is no better than the mean"),
+    "accuracy": ("accuracy", "fraction of series that are classified correctly; higher is better"),
+    "balanced accuracy": ("balanced accuracy", "mean accuracy over classes; higher is better"),
+    "log loss": ("log loss", "mean negative log-probability of the true class; lower is better"),
+    "auroc": ("AUROC", "area under the receiver operating characteristic; higher is better"),
+    "mse": ("mean squared error", "lower is better"),
+    "mae": ("mean absolute error", "lower is better"),
+    "r2": ("R²", "fraction of variance explained; 1 is perfect, 0 is no better than the mean"),
 }  # fmt: skip
-WHAT = {"classify": "the class", "regress": "the number", "forecast": "values over time of"}
+TARGETS = {"classify": "the class", "regress": "the value of", "forecast": "future values of"}
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def page(run: Run, config: str) -> str:
-    """A whole HTML document. `config` is the text of the configuration that repeats the run.
+    """Return the report as one HTML document.
 
-    Whatever a user has named is escaped, and a policy in the page forbids scripts and everything from elsewhere.
+    Names given by users are escaped, and a content security policy forbids scripts and external resources.
+
+    Args:
+        run: The record of the run.
+        config: Text of the `train.toml` that repeats it.
     """
-    title = f"Predicting {WHAT[run.task]} {_names(run)}"
+    title = f"Predicting {TARGETS[run.task]} {_names(run)}"
     sections = {
         "Scores": _scores(run),
         "Predictions": _predictions(run),
         "Training": _training(run),
         "Data": _data(run),
         "Settings": _settings(run),
-        "Again": _again(run, config),
+        "Reproduce": _reproduce(run, config),
     }
     body = [
         tag("h1", title),
@@ -59,55 +62,58 @@ def _names(run: Run) -> str:
 
 
 def _lead(run: Run) -> str:
-    """The whole in a sentence."""
+    """Summarise the run in a sentence."""
     if not run.metrics:
-        return "No series were held out, so nothing is known about how good the model is."
+        return "No series were held out, so the model was not evaluated."
     first = "accuracy" if run.task == "classify" else "mse"
     found, other = run.metrics.get(first), run.baseline.get(first)
     if found is None:
-        return "Predictions for held-out series are not all finite numbers: this model is of no use."
+        return "Some predictions for held-out series are not finite: this model is unusable."
     name = "An accuracy" if run.task == "classify" else "A mean squared error"
     return (
-        f"{name} of {number(found)} on {run.data.held_out:,} series that training has never seen. "
-        f"Always {_always(run)} would have {number(other)}."
+        f"{name} of {number(found)} on {run.data.held_out:,} held-out series. Always predicting {_prior(run)} has "
+        f"{number(other)}."
     )
 
 
-def _always(run: Run) -> str:
+def _prior(run: Run) -> str:
+    """Name the prediction of the baseline: the mean, or the most frequent class."""
     if run.classes is None:
-        return "answering with the mean"
-    return f"answering {run.classes[max(range(len(run.prior)), key=run.prior.__getitem__)]}"
+        return "the mean"
+    return str(run.classes[max(range(len(run.prior)), key=run.prior.__getitem__)])
 
 
 def _scores(run: Run) -> Markup:
     if not run.metrics:
-        return tag("p", "There are no scores, because no series were held out. Train with --holdout 0.2 to have them.")
+        return tag(
+            "p", "There are no scores, because no series were held out. To hold some out, train with --holdout 0.2."
+        )
     rows = []
     for key, value in run.metrics.items():
         name, meaning = SCORES.get(key, (key, ""))
         cell = joined(name, tag("div", meaning, kind="soft"))
         rows.append([cell, number(value), number(run.baseline.get(key))])
-    made = table(["", "model", f"always {_always(run)}"], rows)
+    made = table(["", "model", f"always {_prior(run)}"], rows)
     lost = None in (*run.metrics.values(), *run.baseline.values())
-    return joined(made, tag("p", "A dash stands for what is not a finite number.", kind="soft") if lost else "")
+    return joined(made, tag("p", "A dash is a score that is not finite.", kind="soft") if lost else "")
 
 
 def _predictions(run: Run) -> Markup:
     held_out = run.held_out
     if held_out is None or not held_out.series:
-        return tag("p", "There are no predictions to show, because no series were held out.")
-    return of_classes(run, held_out) if run.task == "classify" else of_numbers(run, held_out)
+        return tag("p", "There are no predictions, because no series were held out.")
+    return class_report(run, held_out) if run.task == "classify" else value_report(run, held_out)
 
 
 def _training(run: Run) -> Markup:
     if not run.history:
-        return tag("p", "There is no record of how training went.")
+        return tag("p", "Training was not recorded.")
     seconds = run.seconds.get("training")
     told = f"{run.history[-1].step:,} steps on {run.data.trained:,} series"
     told += "." if seconds is None else f" in {number(seconds)} seconds."
-    figure = figures.training(run.history)
+    figure = figures.loss_curve(run.history)
     if figure is None:
-        return joined(tag("p", told), tag("p", "The loss was never a finite number.", kind="warning"))
+        return joined(tag("p", told), tag("p", "The loss was never finite.", kind="warning"))
     return joined(tag("p", told), figure)
 
 
@@ -117,33 +123,33 @@ def _data(run: Run) -> Markup:
         ["file", data.file],
         ["SHA-256", data.sha256],
         ["rows", number(data.rows)],
-        ["series", f"{data.series:,}: {data.trained:,} to train on, {data.held_out:,} held out"],
+        ["series", f"{data.series:,}: {data.trained:,} for training, {data.held_out:,} held out"],
         ["events", number(data.events)],
         ["observations", number(data.observations)],
-        ["usual gap between events", f"{number(data.gap)} {data.unit}".strip()],
+        ["median gap between events", f"{number(data.gap)} {data.unit}".strip()],
     ]
     channels = [
         [one.name, number(one.observations), number(one.lowest), number(one.highest), number(one.median_gap)]
         for one in data.channels
     ]
     gap = f"median gap, {data.unit}" if data.unit else "median gap"
-    made = table(["channel", "observations", "lowest", "highest", gap], channels)
+    made = table(["channel", "observations", "minimum", "maximum", gap], channels)
     return joined(table(["", ""], facts, texts=2), tag("h3", "Channels"), made)
 
 
 def _settings(run: Run) -> Markup:
-    rows = [[name.replace("_", " "), one.value, one.why] for name, one in run.choices.items()]
-    told = f"The model has {run.parameters:,} parameters. The task is to {run.task} ({run.why_task})."
-    return joined(tag("p", told), table(["setting", "value", "why"], rows, texts=3))
+    rows = [[name.replace("_", " "), one.value, one.reason] for name, one in run.choices.items()]
+    told = f"The model has {run.parameters:,} parameters. The task is to {run.task} ({run.task_reason})."
+    return joined(tag("p", told), table(["setting", "value", "reason"], rows, texts=3))
 
 
-def _again(run: Run, config: str) -> Markup:
+def _reproduce(run: Run, config: str) -> Markup:
     facts = [[name, str(value)] for name, value in (*run.versions.items(), *run.machine.items())]
     return joined(
-        tag("p", "This command makes the model again, with the same table in the same place:"),
+        tag("p", "This command trains the same model, if the table is in the same place:"),
         tag("pre", run.command),
         tag("p", "So does logcde train --config train.toml -o FOLDER with this train.toml:"),
         tag("pre", config),
-        tag("p", "The same versions on the same machine give the same model, bit for bit. They were:"),
+        tag("p", "The model is the same to the bit with the same versions on the same machine:"),
         table(["", ""], facts, texts=2),
     )

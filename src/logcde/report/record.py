@@ -1,7 +1,7 @@
-"""`run.json`: everything that is to know about how a model came about, in the folder that `logcde train` writes.
+"""`run.json`: the record of a training run, in the folder that `logcde train` writes.
 
-One JSON document. A number that is not finite is null. Readers ignore keys that they do not know; `format` changes when
-the meaning of one does.
+One JSON document. Numbers that are not finite are null. Readers ignore unknown keys; `format` changes when the meaning
+of a key does. Some keys differ from the names of their fields, so that files of earlier versions can be read.
 """
 
 from pathlib import Path
@@ -13,13 +13,13 @@ from logcde.errors import ArtefactError
 
 FORMAT = 1
 RUN, CONFIG = "run.json", "train.toml"
-Kind: TypeAlias = Literal["classify", "regress", "forecast"]
+Task: TypeAlias = Literal["classify", "regress", "forecast"]
 Label: TypeAlias = str | int | bool | float
 Number: TypeAlias = float | None
 
 
 class Channel(msgspec.Struct, frozen=True):
-    """One channel in the training data, held-out series included."""
+    """Summary of one channel over all series, held-out ones included."""
 
     name: str
     observations: int
@@ -29,8 +29,22 @@ class Channel(msgspec.Struct, frozen=True):
 
 
 class Data(msgspec.Struct, frozen=True):
-    """The table that was trained on. `trained` and `held_out` are numbers of series; `gap` is the usual time between
-    events, in `unit` ("" for plain numbers); a series is looked at for `gap` after its last event."""
+    """The data of the run.
+
+    Args:
+        file: Path of the table.
+        sha256: Checksum of the table.
+        rows: Number of rows.
+        series: Number of series.
+        trained: Number of training series, validation series included.
+        held_out: Number of test series.
+        events: Number of events.
+        observations: Number of observations.
+        channels: Summaries of the channels.
+        unit: Unit of time, "" for plain numbers.
+        gap: Median time between events, in `unit`; the observation window ends one gap after the last event, unless a
+            horizon was given.
+    """
 
     file: str
     sha256: str
@@ -45,15 +59,15 @@ class Data(msgspec.Struct, frozen=True):
     gap: float
 
 
-class Chosen(msgspec.Struct, frozen=True):
-    """A setting of the model or its training, and why it is so; "as given" if the user said so."""
+class Setting(msgspec.Struct, frozen=True):
+    """A setting of the model or its training, and the reason for it, which is "as given" if the user set it."""
 
     value: str
-    why: str
+    reason: str = msgspec.field(name="why")
 
 
-class Look(msgspec.Struct, frozen=True):
-    """One look at the model in training: the mean loss since the last, and scores of the series for validation."""
+class Evaluation(msgspec.Struct, frozen=True):
+    """One evaluation during training: the mean loss since the one before, and scores of the validation series."""
 
     step: int
     epoch: float
@@ -64,9 +78,15 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class HeldOut(msgspec.Struct, frozen=True):
-    """Predictions for series that training has never seen; row by row, one for each series, of forecasts one for each
-    stamp. `time` is when each is for, in the units of `Data.unit` since the start of the series. `truth` and
-    `prediction` are classes, or lists with a number for each output; `probabilities` are those of `Run.classes`."""
+    """Predictions for the held-out series: one row for each series, or for each stamp of a forecast.
+
+    Args:
+        series: Id of the series of each row.
+        time: Time of each prediction since the start of the series, in `Data.unit`.
+        truth: True classes, or lists with one number for each output.
+        prediction: Predictions, as `truth`.
+        probabilities: Probabilities of `Run.classes`, or None.
+    """
 
     series: list[str | int]
     time: list[float]
@@ -78,24 +98,40 @@ class HeldOut(msgspec.Struct, frozen=True):
 class Run(msgspec.Struct, frozen=True):
     """One training run.
 
-    `command` repeats it, and so does `logcde train --config train.toml`, of which `config` is the content. `outputs`
-    are the names of what is predicted, `classes` the classes in the order of probabilities, `prior` the share of each
-    in training, or the mean of each output. `metrics` are scores of the held-out series, and `baseline` those of
-    always answering with the prior; both are empty if none were held out.
+    Args:
+        command: Command line that repeats the run.
+        created: Date and time.
+        config: Content of `train.toml`, with which `logcde train --config` repeats the run.
+        task: The task.
+        task_reason: Why it is this task.
+        outputs: Names of the predicted columns.
+        classes: Classes in the order of probabilities, or None.
+        prior: Fraction of each class in the training series, or mean of each output.
+        data: The data.
+        choices: Settings by name.
+        parameters: Number of parameters of the model.
+        history: Evaluations during training.
+        metrics: Scores on the held-out series; empty if there are none.
+        baseline: Scores of always predicting the prior.
+        held_out: Predictions for the held-out series, or None.
+        seconds: Duration by phase.
+        versions: Versions of libraries.
+        machine: Description of the machine.
+        format: Version of this format.
     """
 
     command: str
     created: str
     config: dict[str, Any]
-    task: Kind
-    why_task: str
+    task: Task
+    task_reason: str = msgspec.field(name="why_task")
     outputs: list[str]
     classes: list[Label] | None
     prior: list[float]
     data: Data
-    choices: dict[str, Chosen]
+    choices: dict[str, Setting]
     parameters: int
-    history: list[Look]
+    history: list[Evaluation]
     metrics: dict[str, Number]
     baseline: dict[str, Number]
     held_out: HeldOut | None
@@ -106,12 +142,12 @@ class Run(msgspec.Struct, frozen=True):
 
 
 def write_run(run: Run) -> str:
-    """As text."""
+    """Encode a record as JSON."""
     return msgspec.json.format(msgspec.json.encode(run), indent=1).decode() + "\n"
 
 
 def read_run(folder: Path) -> Run | None:
-    """The record in the folder of a model; None if there is none, as beside models that were saved from Python."""
+    """Read the record in the folder of a model; None if there is none, because the model was saved from Python."""
     file = folder / RUN
     if not file.exists():
         return None
@@ -119,9 +155,12 @@ def read_run(folder: Path) -> Run | None:
         content = file.read_bytes()
         found = msgspec.json.decode(content).get("format")
         if found != FORMAT:
-            raise ArtefactError(f"{file} has format {found!r}; this version of logcde reads {FORMAT}.")
+            raise ArtefactError(
+                f"{file} has format {found!r}; this version of logcde reads {FORMAT}.",
+                "Read it with the version of logcde that wrote it.",
+            )
         return msgspec.json.decode(content, type=Run)
     except (OSError, msgspec.DecodeError, AttributeError) as error:
         raise ArtefactError(
-            f"{file} cannot be read as the record of a training run: {error}. Copy the folder again from where it came."
+            f"{file} cannot be read as the record of a training run: {error}.", "Copy the folder again from its source."
         ) from error

@@ -8,5 +8,5 @@ from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegresso
 @parametrize_with_checks(
     [LogCDEClassifier(max_iter=100), LogCDERegressor(max_iter=400), LogCDEForecaster(max_iter=100)]
 )
-def test_conventions_of_scikit_learn(estimator, check):
+def test_estimator_passes_sklearn_check(estimator, check):
     check(estimator)

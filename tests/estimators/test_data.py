@@ -1,4 +1,4 @@
-"""All forms of the same data give the same predictions."""
+"""All input forms of the same data give the same predictions."""
 
 import datetime
 
@@ -7,7 +7,6 @@ import pandas
 import polars
 import pytest
 
-import logcde as lc
 from logcde.estimators import LogCDEClassifier, LogCDERegressor, Long, Wide
 from tests.estimators.series import COUNT, QUICK, STEPS, labels, streams, values
 
@@ -21,7 +20,7 @@ def expected() -> np.ndarray:
     return LogCDEClassifier(**QUICK).fit(values(missing=0.3), labels()).predict_proba(values(1, 0.3))
 
 
-def test_ragged_lists_are_read_as_padded_arrays_are(expected):
+def test_ragged_list_equals_padded_array(expected):
     cut = [one[: np.flatnonzero(~np.isnan(one).all(axis=1))[-1] + 1] for one in values(missing=0.3)]
     classifier = LogCDEClassifier(**QUICK).fit(cut, labels())
     np.testing.assert_array_equal(classifier.predict_proba(values(1, 0.3)), expected)
@@ -30,7 +29,7 @@ def test_ragged_lists_are_read_as_padded_arrays_are(expected):
     assert classifier.classes_.tolist() == ["down", "up"]
 
 
-def test_streams_are_read_as_arrays_are(expected):
+def test_streams_equal_array(expected):
     classifier = LogCDEClassifier(**QUICK).fit(streams(missing=0.3), labels())
     np.testing.assert_array_equal(classifier.predict_proba(streams(1, 0.3)), expected)
     assert classifier.feature_names_in_.tolist() == ["a", "b"]
@@ -39,34 +38,34 @@ def test_streams_are_read_as_arrays_are(expected):
 
 
 @pytest.mark.parametrize("convert", [lambda frame: frame, polars.from_pandas])
-def test_long_tables_are_read_as_streams_are(expected, convert):
+def test_long_frame_equals_array(expected, convert):
     classifier = LogCDEClassifier(table=Long(), **QUICK)
     classifier.fit(convert(long_frame()), dict(zip(streams().ids, labels(), strict=True)))
     found = classifier.predict_proba(convert(streams(1, 0.3).to_frame(pandas)))
     np.testing.assert_array_equal(found, expected)
 
 
-def test_wide_tables_are_read_as_streams_are(expected):
+def test_wide_frame_equals_array(expected):
     def wide(seed: int) -> pandas.DataFrame:
         rows = values(seed, 0.3).reshape(-1, 2)
         ids, time = np.repeat(streams().ids, STEPS), np.tile(np.arange(STEPS), COUNT)
         return pandas.DataFrame({"who": ids, "step": time, "a": rows[:, 0], "b": rows[:, 1]})
 
-    answers = pandas.Series(labels(), index=streams().ids)
+    targets = pandas.Series(labels(), index=streams().ids)
     classifier = LogCDEClassifier(table=Wide("who", "step"), **QUICK).fit(
-        wide(0), answers.sample(frac=1, random_state=0)
+        wide(0), targets.sample(frac=1, random_state=0)
     )
     np.testing.assert_array_equal(classifier.predict_proba(wide(1)), expected)
 
 
-def test_a_prediction_does_not_depend_on_other_series_of_the_table():
+def test_prediction_is_independent_of_other_series():
     classifier = LogCDEClassifier(table=Long(), **QUICK).fit(long_frame(), labels())
     frame = streams(1, 0.3).to_frame(pandas)
     alone = classifier.predict_proba(frame[frame["series"] == "s3"])
     np.testing.assert_array_equal(alone, classifier.predict_proba(frame)[3:4])
 
 
-def test_datetimes_count_from_the_start_of_each_series():
+def test_datetimes_count_from_first_stamp_of_each_series():
     def dated(year: int) -> pandas.DataFrame:
         frame = long_frame()
         start = datetime.datetime(year, 3, 1)
@@ -77,23 +76,22 @@ def test_datetimes_count_from_the_start_of_each_series():
     np.testing.assert_array_equal(regressor.predict(dated(2020)), regressor.predict(dated(2024)))
 
 
-def test_series_may_be_longer_than_in_training():
+def test_series_longer_than_in_training():
     classifier = LogCDEClassifier(**QUICK).fit(values(), labels())
     assert np.isfinite(classifier.predict_proba(np.concatenate([values(), values()], axis=1))).all()
     assert classifier.predict(values()[:1, :1]).shape == (1,)
 
 
-def test_samples_with_features_are_series_of_one_channel():
+def test_array_of_samples_and_features_has_one_channel():
     flat = LogCDEClassifier(**QUICK).fit(values()[..., 0], labels())
     deep = LogCDEClassifier(**QUICK).fit(values()[..., :1], labels())
     np.testing.assert_array_equal(flat.predict_proba(values()[..., 0]), deep.predict_proba(values()[..., :1]))
     assert (flat.n_features_in_, deep.n_features_in_) == (STEPS, 1)
 
 
-def test_constant_channels_and_single_observations_are_no_obstacle():
+def test_constant_channel_and_single_observation():
     constant = values()
     constant[..., 1] = 7.0
     assert np.isfinite(LogCDEClassifier(**QUICK).fit(constant, labels()).predict_proba(constant)).all()
     single = values()[:, :1]
     assert np.isfinite(LogCDEClassifier(**QUICK).fit(single, labels()).predict_proba(single)).all()
-    assert isinstance(lc.estimators.Slice(), lc.estimators.AbstractArchitecture)
