@@ -17,6 +17,22 @@ class Remedy(enum.Enum):
     """
 
     SORT = "Sort the rows by time, or pass sort=True."
+    DUPLICATES = "Keep one of them, or pass duplicates=KeepLast() or duplicates=Average()."
+    EMPTY = "Leave the series out, or pass empty=Drop() to drop such series or empty=Keep() to keep them."
+    HORIZON = "Pass horizon=."
+    LATER_HORIZON = "Give a later horizon, or leave it out."
+    ORIGIN = "Pass origin=, a datetime."
+    EARLIER_ORIGIN = "Subtract the first stamp, give an earlier origin, or leave it out."
+    NEARER_ORIGIN = "Round the stamps to microseconds, or give a nearer origin, such as origin=FirstStamp()."
+    EPOCH = "Convert the stamps to datetimes, or subtract the first one."
+    NO_EPOCH = "Leave out the epoch."
+    CHANNELS = "Choose other value columns, or leave the field empty where nothing was observed."
+    LEAVE_CHANNELS = "Leave such channels out."
+    UNKNOWN_CHANNEL = "Add it to the channels, or leave out its rows."
+    CALENDAR = "Use Partition.every, or make the streams from datetimes."
+    OVERWRITE = "Choose another name, or pass overwrite=True to replace it."
+    FRESH = "Remove the folder to train from the start."
+    OTHER_FOLDER = "Pass the options of that run to resume it, or another folder to train anew."
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from logcde.embedding import LogSignatures
-from logcde.errors import ModelError, StreamError, TrainingError
+from logcde.errors import ModelError, Remedy, StreamError, TrainingError
 from logcde.estimators import saving
 from logcde.estimators.architectures import AbstractArchitecture, Reading, Slice
 from logcde.estimators.checking import check_array, validate_data
@@ -145,7 +145,8 @@ class AbstractLogCDE(BaseEstimator):
             names = [name for name, none in zip(streams.schema.channels, never, strict=True) if none]
             raise StreamError(
                 f"{listed(names)} is never observed in the {len(streams)} training series, so nothing can be learnt "
-                "about it. Leave such channels out."
+                "about it.",
+                Remedy.LEAVE_CHANNELS,
             )
         return self._ended(found)
 

@@ -6,7 +6,7 @@ from datetime import UTC
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from logcde.errors import PartitionError
+from logcde.errors import PartitionError, Remedy
 from logcde.streams.clock import DatetimeClock, Stamps, zone_named
 from logcde.streams.columns import AbstractStreams
 from logcde.streams.ragged import offsets_of, owners
@@ -32,8 +32,8 @@ def calendar_points(
     clock = streams.schema.clock
     if not isinstance(clock, DatetimeClock):
         raise PartitionError(
-            "These streams count time in plain numbers or durations, which have no calendar. "
-            "Use Partition.every, or make the streams from datetimes."
+            "These streams count time in plain numbers or durations, which have no calendar.",
+            Remedy.CALENDAR,
         )
     if not len(streams):
         return np.empty(0, np.int64), np.empty(0)

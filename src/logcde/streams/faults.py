@@ -10,7 +10,7 @@ from typing import SupportsFloat, SupportsIndex
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, Shaped
 
-from logcde.errors import StreamError
+from logcde.errors import Remedy, StreamError
 from logcde.streams.ragged import offsets_of
 from logcde.streams.rows import Events, Rows
 from logcde.streams.schema import Schema
@@ -103,7 +103,8 @@ def disorder(rows: Rows, back: Int64[np.ndarray, "_"], places: Places) -> Stream
     before, after = (places.stamp(rows.series[i], rows.time[i]) for i in (row, row + 1))
     return StreamError(
         f"{places.series(rows.series[row])}, {places.channel(rows.channel[row + 1])}: the stamp {after} comes after "
-        f"the later stamp {before}{more(len(back) - 1)}. Sort the rows by time, or pass sort=True."
+        f"the later stamp {before}{more(len(back) - 1)}.",
+        Remedy.SORT,
     )
 
 
@@ -121,8 +122,8 @@ def conflict(rows: Rows, first: int, second: int, others: int, places: Places) -
     """Two rows that disagree about one value."""
     at = places.at(rows.series[first], rows.time[first], rows.channel[first])
     return StreamError(
-        f"{at} has two different values, {float(rows.value[first])!r} and {float(rows.value[second])!r}{more(others)}. "
-        "Keep one of them, or pass duplicates=KeepLast() or duplicates=Average()."
+        f"{at} has two different values, {float(rows.value[first])!r} and {float(rows.value[second])!r}{more(others)}.",
+        Remedy.DUPLICATES,
     )
 
 
@@ -132,12 +133,13 @@ def check_horizon(
     """The horizon of each series, by default the latest time of all."""
     if horizon is None:
         if not len(time):
-            raise StreamError("There is no observation at all, hence no latest stamp. Pass horizon=.")
+            raise StreamError("There is no observation at all, hence no latest stamp.", Remedy.HORIZON)
         latest = float(time.max())
         if latest == 0:
             raise StreamError(
                 f"{places.series(0)} and all others have their latest stamp at the start, "
-                f"{places.stamp(0, 0.0)}, which leaves no interval to look at. Pass horizon=."
+                f"{places.stamp(0, 0.0)}, which leaves no interval to look at.",
+                Remedy.HORIZON,
             )
         # Below zero, whatever the horizon, the stamps themselves are at fault.
         return np.full(len(places.ids), abs(latest))
@@ -162,8 +164,8 @@ def check_range(events: Events, horizon: Float64[np.ndarray, "series"], places: 
     event = bad[0]
     series = int(np.searchsorted(offsets_of(events.counts), event, side="right")) - 1
     channel = events.channel[events.obs_offsets[event]]
-    remedy = "Subtract the first stamp, or give an earlier origin" if time[event] < 0 else "Give a later horizon"
     raise StreamError(
         f"{places.at(series, time[event], channel)} lies outside [{places.stamp(series, 0.0)}, "
-        f"{places.stamp(series, horizon[series])}]{more(len(bad) - 1)}. {remedy}, or leave it out."
+        f"{places.stamp(series, horizon[series])}]{more(len(bad) - 1)}.",
+        Remedy.EARLIER_ORIGIN if time[event] < 0 else Remedy.LATER_HORIZON,
     )

@@ -23,7 +23,7 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Bool
 
-from logcde.errors import StreamError, TableError
+from logcde.errors import Remedy, StreamError, TableError
 from logcde.streams.arrays import Reading
 from logcde.streams.frames import arrow, read_long, read_wide, unobserved
 from logcde.streams.streams import Streams
@@ -220,8 +220,8 @@ class Texts:
             return column.cast(pyarrow.int64()).cast(pyarrow.timestamp(epoch))
         if not pyarrow.types.is_floating(column.type):
             raise StreamError(
-                f"The column {self._time!r} is of type {column.type}, but only numbers count since 1970. "
-                "Leave out the epoch."
+                f"The column {self._time!r} is of type {column.type}, but only numbers count since 1970.",
+                Remedy.NO_EPOCH,
             )
         missing = column.is_null().to_numpy()
         ticks = np.rint(np.nan_to_num(column.fill_null(0).to_numpy()) * MICROSECONDS[epoch]).astype(np.int64)
@@ -374,10 +374,7 @@ class CsvTable(AbstractTable):
 
 def not_numbers(column: str, found: str) -> TableError:
     """A column of values that are no numbers."""
-    return TableError(
-        f"The column {column!r} has {found}, which is not a number. Choose other columns of values, or leave the "
-        "field empty where nothing was observed."
-    )
+    return TableError(f"The column {column!r} has {found}, which is not a number.", Remedy.CHANNELS)
 
 
 def _runs(sizes: Sequence[int], rows: int) -> Iterator[list[int]]:

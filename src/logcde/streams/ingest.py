@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Float64, Int32, Int64, Shaped
 
-from logcde.errors import StreamError
+from logcde.errors import Remedy, StreamError
 from logcde.streams.faults import (
     Places,
     check_horizon,
@@ -218,7 +218,8 @@ def _terms(rows: Rows, new: np.ndarray, places: Places, rules: Rules) -> np.ndar
             return StreamError(
                 f"{at} has two different values of the term {term.name!r}, {float(value[first])!r} and "
                 f"{float(value[second])!r}{more(others)}. An event has one: repeat it in each row of the event or "
-                "leave the others empty, or pass duplicates=KeepLast() or duplicates=Average()."
+                "leave the others empty.",
+                Remedy.DUPLICATES,
             )
 
         terms[np.delete(where, repeated), column] = _resolve(value, repeated, rules.duplicates, complain)
@@ -229,8 +230,5 @@ def _nonempty(counts: np.ndarray, places: Places, rules: Rules) -> np.ndarray:
     """Which series stay."""
     bare = np.flatnonzero(counts == 0)
     if bare.size and isinstance(rules.empty, Forbid):
-        raise StreamError(
-            f"{places.series(bare[0])} has no observation{more(len(bare) - 1)}. Leave it out, or pass empty=Drop() to "
-            "do so here, or empty=Keep() if nothing seen is something to learn from."
-        )
+        raise StreamError(f"{places.series(bare[0])} has no observation{more(len(bare) - 1)}.", Remedy.EMPTY)
     return counts > 0 if isinstance(rules.empty, Drop) else np.ones(len(counts), bool)

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Float, Float64, Int32, Int64, Shaped
 
-from logcde.errors import StreamError
+from logcde.errors import Remedy, StreamError
 from logcde.streams.faults import more
 from logcde.streams.schema import Schema, Term, check_names, listed, names_of
 
@@ -258,8 +258,8 @@ def channel_codes(
     if (table < 0).any():
         unknown = np.flatnonzero(known < 0)
         raise StreamError(
-            f"{place((int(unknown[0]),))}: this channel is not one of {listed(names)}{more(len(unknown) - 1)}. "
-            "Add it to the channels, or leave out its rows."
+            f"{place((int(unknown[0]),))}: this channel is not one of {listed(names)}{more(len(unknown) - 1)}.",
+            Remedy.UNKNOWN_CHANNEL,
         )
     return made, known
 

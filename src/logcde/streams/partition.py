@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from logcde.errors import PartitionError, StreamError
+from logcde.errors import PartitionError, Remedy, StreamError
 from logcde.kernels.events import cut_every
 from logcde.streams.calendar import Calendar, calendar_points
 from logcde.streams.clock import Clock, Stamps
@@ -278,10 +278,10 @@ def _check(cuts: Cuts, streams: AbstractStreams, partial: bool) -> None:
     places = Places(streams.ids, streams.schema, streams.origins)
     counts, series = np.diff(cuts.offsets), owners(cuts.offsets)
 
-    def refuse(bad: np.ndarray, of: np.ndarray, found, advice: str) -> None:
+    def refuse(bad: np.ndarray, of: np.ndarray, found, advice: Remedy | str) -> None:
         if bad.size:
             code = of[bad[0]]
-            raise PartitionError(f"{places.series(code)}: {found(bad[0], code)}{more(len(bad) - 1)}. {advice}")
+            raise PartitionError(f"{places.series(code)}: {found(bad[0], code)}{more(len(bad) - 1)}.", advice)
 
     every = np.arange(len(streams))
     refuse(
@@ -311,7 +311,7 @@ def _check(cuts: Cuts, streams: AbstractStreams, partial: bool) -> None:
             f"the query point {places.stamp(code, cuts.points[at])} lies outside "
             f"[{places.stamp(code, 0.0)}, {places.stamp(code, streams.horizon[code])}]"
         ),
-        "Leave it out, or give the streams a later horizon.",
+        Remedy.LATER_HORIZON,
     )
     if partial:
         return

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float64, Shaped
 
-from logcde.errors import StreamError
+from logcde.errors import Remedy, StreamError
 from logcde.streams.clock import HOUR, Clock, DatetimeClock, NumericClock, Stamps, TimedeltaClock
 from logcde.streams.faults import name
 from logcde.streams.labels import as_array
@@ -80,8 +80,8 @@ def _family(array: np.ndarray) -> str:
 def _as_floats(array: np.ndarray) -> Float64[np.ndarray, "..."]:
     if array.dtype.kind in "iu" and array.size and max(-int(array.min()), int(array.max())) > LARGEST_WHOLE:
         raise StreamError(
-            f"The stamps go from {int(array.min())} to {int(array.max())}, too large for float64 to hold exactly. Turn "
-            "them into datetimes, or subtract the first one."
+            f"The stamps go from {int(array.min())} to {int(array.max())}, too large for float64 to hold exactly.",
+            Remedy.EPOCH,
         )
     return array.astype(np.float64, copy=False)
 
@@ -194,8 +194,8 @@ def time_rows(
             row = start + lost[0]
             raise StreamError(
                 f"Series {name(ids[series[row]])}: the stamp {stamps.array[row]} is so far from the origin that "
-                "float64 cannot hold it exactly. Round the stamps to a coarser resolution, such as microseconds, or "
-                "give an origin nearer to them, for example origin=FirstStamp()."
+                "float64 cannot hold it exactly.",
+                Remedy.NEARER_ORIGIN,
             )
     return Timing(times, clock, origins)
 
@@ -228,7 +228,7 @@ def _settle(
     """A clock with one origin, or a clock without and an origin for each series."""
     if isinstance(origin, Earliest):
         if not valid.array.size:
-            raise StreamError("There is no observed stamp to count time from. Pass origin=, a datetime.")
+            raise StreamError("There is no observed stamp to count time from.", Remedy.ORIGIN)
         return dataclasses.replace(clock, origin=valid.array.min()), None
     if isinstance(origin, FirstStamp):
         # Series without a single stamp start anywhere; they have no event that could tell.
