@@ -5,7 +5,6 @@ The names of `logcde._api` and the packages of `logcde` are imported on first ac
 """
 
 import importlib
-import importlib.metadata
 import importlib.util
 import pkgutil
 from typing import TYPE_CHECKING, Any
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        import importlib.metadata
+
         return importlib.metadata.version("logcde")
     if name.startswith("_"):
         raise AttributeError(f"module 'logcde' has no attribute {name!r}")
