@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        import importlib.metadata
+        from importlib.metadata import version
 
-        return importlib.metadata.version("logcde")
+        return version("logcde")
     if name.startswith("_"):
         raise AttributeError(f"module 'logcde' has no attribute {name!r}")
     # Packages of `logcde` import each other in this way: they must not trigger the import of `_api`.
