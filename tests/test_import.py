@@ -1,39 +1,76 @@
+"""`import logcde`: lazy names, namespaces, the version, and what the package says about names of 0.1.0."""
+
+import functools
+import importlib.metadata
 import subprocess
 import sys
 
 import pytest
 
-import logcde
+import logcde as lc
+from logcde import _api
+from logcde._renamed import RENAMED
+
+
+def in_a_new_process(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("first", ["logcde.models", "experiments"])
-def test_any_part_may_be_imported_first(first):
-    """Parts ask the package for each other while they are imported, which must not import everything."""
-    code = f"import {first}, logcde; print(logcde.log_slice.__name__, 'Streams' in dir(logcde))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "LogSLiCE True\n", done.stderr
+def test_any_package_can_be_imported_first(first):
+    """Packages import each other through `logcde`, which must not import all of them."""
+    done = in_a_new_process(f"import {first}, logcde; print(logcde.log_slice.__name__, 'Streams' in dir(logcde))")
+    assert done.stdout == "log_slice True\n", done.stderr
 
 
-def test_what_is_not_there_is_said():
-    with pytest.raises(AttributeError, match="module 'logcde' has no attribute 'LogSlice'"):
-        _ = logcde.LogSlice
+def test_import_is_lazy():
+    done = in_a_new_process(
+        "import sys, logcde; logcde.__version__; print({'jax', 'numpy', 'numba'} & set(sys.modules))"
+    )
+    assert done.stdout == "set()\n", done.stderr
 
 
-def test_what_estimators_need_is_imported_by_them_only():
-    code = "import logcde, sys; logcde.Streams, logcde.fit; print('sklearn' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def test_version_is_that_of_the_distribution():
+    assert lc.__version__ == importlib.metadata.version("logcde")
+
+
+def test_dir_has_the_names_and_the_namespaces():
+    names = [name for name in vars(_api) if not name.startswith("_")]
+    assert len(names) == 44
+    namespaces = ("algebra", "baselines", "embedding", "errors", "flows", "scaling", "scans", "streams", "train")
+    assert {*names, *namespaces, "__version__"} <= set(dir(lc))
+    assert not {"_api", "_files", "importlib"} & set(dir(lc))
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'logcde' has no attribute 'LogSlice'$"):
+        _ = lc.LogSlice
+    with pytest.raises(AttributeError, match="module 'logcde' has no attribute '_unknown'$"):
+        _ = lc._unknown
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_renamed_name_says_its_new_name(old):
+    new = RENAMED[old]
+    with pytest.raises(AttributeError, match=f"has no attribute {old!r}. Since version 0.2.0 it is lc.") as error:
+        getattr(lc, old)
+    assert str(error.value).endswith(f" lc.{new}.")
+    functools.reduce(getattr, new.partition("(")[0].split("."), lc)
+
+
+def test_scikit_learn_is_imported_by_estimators_only():
+    done = in_a_new_process("import logcde, sys; logcde.Streams, logcde.fit; print('sklearn' in sys.modules)")
     assert done.stdout == "False\n", done.stderr
 
 
-def test_without_scikit_learn_it_is_said_what_to_install():
-    code = "import sys; sys.modules['sklearn'] = None; import logcde; logcde.estimators"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def test_estimators_without_scikit_learn_say_what_to_install():
+    done = in_a_new_process("import sys; sys.modules['sklearn'] = None; import logcde; logcde.estimators")
     assert "logcde.estimators needs scikit-learn" in done.stderr
     assert "pip install 'logcde[sklearn]'" in done.stderr
 
 
-def test_without_a_place_for_compiled_kernels_it_goes_on_and_says_so():
-    """As in a container that is read-only, for a user without a home."""
+def test_kernels_without_a_cache_folder_run_and_warn_once():
+    """A read-only container whose user has no home."""
     code = """
 import numpy as np
 from numba.core import caching
@@ -42,7 +79,7 @@ import logcde as lc
 streams = lc.Streams.from_arrays([[0.5]], [[[3.0]]], horizon=1.0)
 print(lc.Embedding(depth=1)(streams, lc.Partition.uniform(1)).values.tolist())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = in_a_new_process(code)
     assert done.stdout == "[[[3.0, 1.0, 1.0]]]\n", done.stderr
     assert done.stderr.count("Compiled kernels cannot be kept") == 1
     assert "Set NUMBA_CACHE_DIR" in done.stderr

@@ -1,4 +1,4 @@
-"""`python -m logcde`: the same as `logcde`."""
+"""`python -m logcde` runs the same command line as `logcde`."""
 
 from logcde.cli import main
 

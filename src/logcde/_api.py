@@ -1,4 +1,4 @@
-"""The names at the top level of `logcde`, in the order of the data path. All others are in its packages."""
+"""The 44 names of `import logcde as lc`, in the order of the data path; others are in namespaces such as `lc.flows`."""
 
 # ruff: isort: off
 from logcde.algebra import Basis as Basis

@@ -36,6 +36,9 @@ class Remedy(enum.Enum):
     CALENDAR = "Use Partition.every, or make the streams from datetimes."
     PARTIAL = "Add it, or pass partial=True to embed only a part of the horizon."
     BINS_NEED_COUNTS = "Pass counts=True, or leave soft_bins out."
+    OVERWRITE = "Choose another name, or pass overwrite=True to replace it."
+    FRESH = "Remove the folder to train from the start."
+    OTHER_FOLDER = "Pass the options of that run to resume it, or another folder to train anew."
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`logcde stream` in this process, and a folder that `logcde train` wrote."""
+"""Fixtures: `logcde stream` in this process, and a folder that `logcde train` wrote."""
 
 import dataclasses
 import sys
@@ -10,9 +10,9 @@ import pytest
 from logcde.estimators import base
 from logcde.models import IncrementRMSScaling
 from logcde.train import Evaluation
-from tests.cli.learning import QUICK, tables
 from tests.cli.streaming import a_model, written
 from tests.cli.tables import run
+from tests.cli.training_tables import QUICK, tables
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def stream(tmp_path, monkeypatch, capfdbinary):
-    """Run the command on these lines; returns its exit code, its output and its complaints."""
+    """Run the command on these lines; returns its exit code, its output and its errors."""
 
     def run_on(model, lines, *options):
         file = tmp_path / "lines.jsonl"
@@ -36,22 +36,22 @@ def stream(tmp_path, monkeypatch, capfdbinary):
         with file.open("rb") as source:
             monkeypatch.setattr(sys, "stdin", source)
             code = run("stream", model, *options)
-        out, complaints = capfdbinary.readouterr()
-        return code, out, complaints.decode()
+        out, errors = capfdbinary.readouterr()
+        return code, out, errors.decode()
 
     return run_on
 
 
 @pytest.fixture
 def untrained(monkeypatch):
-    """Models stay as they begin, which saves compiling how they learn; all else is as in training."""
+    """Skip the training loop, which takes long to compile: models keep their initial parameters."""
 
     def train(build, reading, logsigs, queries, targets, outputs, loss, metrics, schedule):
         model = build(logsigs.basis, outputs, reading, jax.random.key(schedule.seed))
         scaling = IncrementRMSScaling(factors=(1.0,) * logsigs.basis.width)
         summary = SimpleNamespace(steps=schedule.steps)
         history = (Evaluation(schedule.steps, 1.0, 0.0, 0.5, {}, False),)
-        made = dataclasses.replace(model, scaling=scaling, source=logsigs.source)
+        made = dataclasses.replace(model, scaling=scaling, spec=logsigs.spec)
         return made, SimpleNamespace(history=history, summary=summary)
 
     monkeypatch.setattr(base, "train", train)
@@ -59,7 +59,7 @@ def untrained(monkeypatch):
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    """A folder with tables, and in it one with a classifier."""
+    """A folder with tables, and the folder of a classifier in it."""
     place = tables(tmp_path_factory.mktemp("trained"))
     assert run("train", place / "vitals.parquet", *QUICK, "--target", "state", "-o", place / "model") == 0
     return place

@@ -1,4 +1,4 @@
-"""A small model and lines for it."""
+"""A small model for `logcde stream`, and lines of input for it."""
 
 import dataclasses
 import json
@@ -27,12 +27,12 @@ def written(lines):
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
-def answers(out):
+def predictions(out):
     return [json.loads(line) for line in out.splitlines()]
 
 
 def history(count=24, seed=0):
-    """Events of three series in turn, some of them at the ends of intervals."""
+    """Events of three series in turn, some of them at interval ends."""
     rng = np.random.default_rng(seed)
     times = np.cumsum(rng.integers(1, 4, count)) / 8
     seen = (("pulse",), ("temp",), ("pulse", "temp"))
@@ -43,7 +43,7 @@ def history(count=24, seed=0):
 
 
 def offline(model, lines, series, at, rule=RULE, static=None):
-    """The model on what is known of a series up to a time, with that as its horizon."""
+    """The offline prediction from the events of a series up to a time, with that as its horizon."""
     events = [("s", one["time"], one["values"]) for one in lines if one["series"] == series and one["time"] <= at]
     streams = lc.Streams.from_events(events, horizon=at, schema=model.spec.coordinates.schema)
     return lc.predict(model, lc.Inputs.of(EMBEDDING(streams, rule), static, dtype=np.float64))[0]

@@ -1,4 +1,4 @@
-"""Small tables for the commands that read them."""
+"""Small tables, and a way to run a command on them."""
 
 import numpy as np
 import polars
@@ -11,7 +11,7 @@ NAMES = ["id", "t", "name", "x"]
 
 
 def long(series=6, seed=0):
-    """Asynchronous channels, sorted by series."""
+    """A long table of asynchronous channels, sorted by series."""
     rng = np.random.default_rng(seed)
     rows = []
     for who in range(series):
@@ -28,13 +28,13 @@ def table(*rows):
 
 
 def write(frame, file):
-    """Parquet or CSV, by the name."""
+    """Write a data frame as Parquet or CSV, by the suffix."""
     frame.write_csv(file) if file.suffix == ".csv" else frame.write_parquet(file, row_group_size=20)
     return str(file)
 
 
 def run(*arguments):
-    """The exit code of a command, or the sentence that it ends with."""
+    """The exit code of a command, or its error message."""
     with pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
     return end.value.code

@@ -1,4 +1,4 @@
-"""`logcde embed`: the features of the in-memory way, whatever the file looks like, or a sentence and no file."""
+"""`logcde embed`: the log-signatures of the library in a file of any form, or an error message and no file."""
 
 import errno
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ import polars
 import pytest
 
 from logcde import Embedding, Partition, Streams
-from logcde.cli.output import Output
+from logcde.cli.output import OutputTable
 from tests.cli.tables import COLUMNS, long, run, table, write
 
 INTERVALS = ("--intervals", 3)
@@ -40,7 +40,7 @@ def flat(logsigs):
     ],
     ids=["every", "intervals", "events", "whole"],
 )
-def test_in_tiny_pieces_as_in_memory(tmp_path, scattered, options, partition):
+def test_small_pieces_match_in_memory_embedding(tmp_path, scattered, options, partition):
     frame = long()
     frame = frame.sort("t", maintain_order=True) if scattered else frame
     assert embed(tmp_path, frame, *options, "--rows", 3) == 0
@@ -56,7 +56,7 @@ def test_in_tiny_pieces_as_in_memory(tmp_path, scattered, options, partition):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.parquet", "out.parquet"]
 
 
-def test_options_of_the_embedding(tmp_path):
+def test_embedding_options(tmp_path):
     frame = long()
     options = ("--depth", 1, "--no-counts", "--no-time", "--precision", "float32", "--horizon", 200, *INTERVALS)
     assert embed(tmp_path, frame, *options, name="a.csv", out="out.csv") == 0
@@ -76,7 +76,7 @@ def test_options_of_the_embedding(tmp_path):
         ([timedelta(0), timedelta(hours=3)], "1.5", polars.Duration("us")),
     ],
 )
-def test_stamps_come_out_as_they_went_in(tmp_path, stamps, every, kind):
+def test_stamps_keep_their_type(tmp_path, stamps, every, kind):
     frame = table(*(("p", stamp, "a", 1.0) for stamp in stamps))
     assert embed(tmp_path, frame, "--every", every) == 0
     made = read(tmp_path / "out.parquet")
@@ -86,7 +86,7 @@ def test_stamps_come_out_as_they_went_in(tmp_path, stamps, every, kind):
     assert embed(tmp_path, frame, "--every", every, out="out.csv") == 0
 
 
-def test_calendar_in_a_zone_and_own_starts(tmp_path):
+def test_calendar_in_time_zone_and_origin_first(tmp_path):
     frame = table(("p", "2024-01-01T12:00+01:00", "a", 1.0), ("q", "2024-01-02T10:00+01:00", "a", 2.0))
     assert embed(tmp_path, frame, "--calendar", "day") == 0
     made = read(tmp_path / "out.parquet")
@@ -96,7 +96,7 @@ def test_calendar_in_a_zone_and_own_starts(tmp_path):
     assert read(tmp_path / "out.parquet")["start"].dt.day().to_list() == [1, 2, 1, 2]
 
 
-def test_query_times(tmp_path):
+def test_at_query_times(tmp_path):
     frame, queries = long(), polars.DataFrame({"id": ["p2", "p0", "p2"], "t": [9, 4, 3]})
     assert embed(tmp_path, frame, "--at", write(queries, tmp_path / "q.csv"), "--rows", 3) == 0
     made = read(tmp_path / "out.parquet")
@@ -108,7 +108,7 @@ def test_query_times(tmp_path):
     assert len(read(tmp_path / "out.parquet")) == 6 * 3
 
 
-def test_one_series_and_wide(tmp_path):
+def test_wide_table_of_one_series(tmp_path):
     frame = polars.DataFrame({"time": [0.0, 1.0, 2.0], "a": [1.0, 1.0, 1.0], "b": [None, None, None]})
     frame = frame.cast({"b": polars.Float64})
     assert embed(tmp_path, frame, "--single", columns=()) == 0
@@ -131,7 +131,7 @@ ONE = table(("p", 0.0, "a", 1.0), ("p", 1.0, "a", 2.0))
         (ONE, ("--every", "often"), "--every is 'often'. Give a positive number and one of us, ms, s, min, h, d, w"),
         (ONE, ("--every", "1e-9"), "would have 1,000,000,000 intervals"),
         (ONE, ("--every", "-1"), "must be positive and finite"),
-        (ONE, ("--intervals", 10**9), "--intervals is 1,000,000,000."),
+        (ONE, ("--intervals", 10**9), "--intervals is 1,000,000,000. Give at most 10,000,000."),
         (ONE, ("--horizon", "later"), "--horizon is 'later'. Give a number, a duration such as 90min, or a datetime"),
         (ONE, ("--horizon", "1h"), "--horizon is '1h', but the stamps are plain numbers."),
         (ONE, ("--horizon", 0.5), "Give a later --horizon, or leave it out."),
@@ -146,17 +146,17 @@ ONE = table(("p", 0.0, "a", 1.0), ("p", 1.0, "a", 2.0))
         (table(("p", 0.0, "a", None)), (), "There is no observation at all"),
         (table(("p", 1.0, "a", 1.0), ("p", 0.0, "a", 1.0)), (), "Sort the rows by time, or pass --sort."),
         (table(("p", 1.0, "a", 1.0), ("p", 1.0, "a", 2.0)), (), "pass --duplicates last or --duplicates mean."),
-        (table(("p", 1.0, "a", 1.0), ("q", 1.0, "a", None)), (), "or pass --drop-empty to do so here."),
+        (table(("p", 1.0, "a", 1.0), ("q", 1.0, "a", None)), (), "Leave the series out, or pass --drop-empty."),
         (table(("p", 1.0, "a", float("inf"))), (), "has the infinite value inf"),
         (table(("p", float("inf"), "a", 1.0), ("q", 1.0, "a", 1.0)), (), "has an infinite stamp"),
-        (table(("p", 10**18, "a", 1.0)), (), "turn them into datetimes with --epoch"),
+        (table(("p", 10**18, "a", 1.0)), (), "convert them to datetimes with --epoch"),
         (table(("p", -1.0, "a", 1.0), ("p", 1.0, "a", 1.0)), (), "lies outside [0.0, 1.0]"),
         (table(("p", "noon", "a", 1.0)), (), "text such as 'noon'"),
         (table(("p", 1.0, "time", 1.0)), (), "The channel name 'time' is taken"),
         (table(*(("p", 1.0, f"c{k}", 1.0) for k in range(300))), (), "180,901 coordinates"),
     ],
 )
-def test_mistakes_are_sentences(tmp_path, frame, options, said):
+def test_error_messages(tmp_path, frame, options, said):
     message = embed(tmp_path, frame, *options)
     assert str(message).startswith("logcde: ")
     assert said in message
@@ -164,20 +164,22 @@ def test_mistakes_are_sentences(tmp_path, frame, options, said):
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
 
 
-def test_very_many_channels_are_refused_before_they_cost_anything():
+def test_too_many_coordinates_are_refused_early():
     from logcde.cli.embed import checked_coordinates
     from logcde.errors import EmbeddingError
     from logcde.streams import Schema
 
     schema = Schema(tuple(map(str, range(200_000))))
-    with pytest.raises(EmbeddingError, match="80,000,600,001 coordinates; .* Choose fewer channels, or --no-counts"):
+    with pytest.raises(
+        EmbeddingError, match="80,000,600,001 coordinates at depth 2; .* Choose fewer channels, or --no-counts"
+    ):
         checked_coordinates(Embedding(), schema)
     with pytest.raises(EmbeddingError, match="400,001 coordinates"):
         checked_coordinates(Embedding(depth=1), schema)
     assert checked_coordinates(Embedding(depth=1), Schema(("a",))).letters == ("a", "#a", "time")
 
 
-def test_mistakes_in_query_times(tmp_path):
+def test_query_time_errors(tmp_path):
     frame, query = ONE, tmp_path / "q.csv"
 
     def asked(text):
@@ -192,9 +194,9 @@ def test_mistakes_in_query_times(tmp_path):
     assert not (tmp_path / "out.parquet").exists()
 
 
-def test_places_where_nothing_can_be_written(tmp_path, monkeypatch):
+def test_unwritable_output(tmp_path, monkeypatch):
     assert "ends in none of .parquet, .csv and .jsonl" in embed(tmp_path, ONE, out="out.txt")
-    assert "is the table itself" in embed(tmp_path, ONE, out="a.parquet")
+    assert "is the input table" in embed(tmp_path, ONE, out="a.parquet")
     (tmp_path / "folder.csv").mkdir()
     assert "is a folder" in embed(tmp_path, ONE, out="folder.csv")
 
@@ -214,25 +216,25 @@ def test_places_where_nothing_can_be_written(tmp_path, monkeypatch):
     ],
     ids=["full", "interrupted"],
 )
-def test_nothing_is_left_behind(tmp_path, monkeypatch, stop, said, scattered, capsys):
+def test_failure_leaves_no_files(tmp_path, monkeypatch, stop, said, scattered, capsys):
     frame = long()
     frame = frame.sort("t") if scattered else frame
     (tmp_path / "out.parquet").write_text("what was there before")
-    write = Output.write
+    write = OutputTable.write
 
     def second(output, made):
         if output.rows:
             raise stop
         write(output, made)
 
-    monkeypatch.setattr(Output, "write", second)
+    monkeypatch.setattr(OutputTable, "write", second)
     message = embed(tmp_path, frame, "--rows", 3)
     assert message == said or said in str(message)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.parquet", "out.parquet"]
     assert (tmp_path / "out.parquet").read_text() == "what was there before"
 
 
-def test_no_room_for_temporary_files(tmp_path, monkeypatch):
+def test_full_disk_for_temporary_files(tmp_path, monkeypatch):
     import pyarrow
 
     class Full:

@@ -1,29 +1,33 @@
+"""`logcde`: help without heavy imports, phrasing of remedies, commands that moved."""
+
 import subprocess
 import sys
 
 import pytest
 
-from logcde.cli import main
+from logcde.cli.advice import ADVICE, TRAINED_ADVICE
+from logcde.cli.main import COMMANDS, MOVED
+from logcde.errors import Remedy
+from tests.cli.tables import run
 
 
 @pytest.mark.parametrize(
     ("command", "example"),
     [
-        ("reproduce", "logcde reproduce sinusoid --quick"),
+        ("", "• describe "),
         ("embed", "--no-counts"),
         ("train", "logcde train vitals.csv --series patient --target died -o model/"),
         ("stress", "logcde stress model/ vitals.parquet --plot stress.png"),
+        ("stream", '{"series": "p1", "predict": 1.0}'),
         ("report", "logcde report model/ -o model.html"),
-        ("demo", "logcde demo --out out"),
     ],
 )
-def test_help_needs_nothing_heavy(command, example):
-    """What takes long to import is imported by the commands that need it."""
+def test_help_imports_nothing_heavy(command, example):
     code = (
         "import sys\n"
         "heavy = {'jax', 'numba', 'matplotlib', 'pyarrow', 'polars', 'pandas', 'narwhals', 'sklearn'}\n"
         "from logcde.cli import main\n"
-        f"try: main(['{command}', '--help'])\n"
+        f"try: main('{command} --help'.split())\n"
         "except SystemExit as end: print(end.code, sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -31,15 +35,27 @@ def test_help_needs_nothing_heavy(command, example):
     assert example in done.stdout
 
 
+def test_help_lists_every_command_briefly(capsys):
+    assert run("--help") == 0
+    shown = capsys.readouterr().out
+    assert all(f"• {name} " in shown for name in COMMANDS)
+    assert "kill -9" not in shown
+
+
 def test_cite_prints_bibtex(capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["cite"])
-    assert end.value.code == 0
+    assert run("cite") == 0
     assert capsys.readouterr().out.startswith("@article{walker2026faithful,")
 
 
-def test_an_error_that_a_person_can_act_on_is_a_sentence(tmp_path):
-    with pytest.raises(SystemExit) as end:
-        main(["reproduce", "sinusoid", "--config", str(tmp_path / "none.toml"), "--out", str(tmp_path)])
-    assert str(end.value.code).startswith("logcde: The configuration ")
-    assert str(end.value.code).endswith("cannot be read: No such file or directory.")
+@pytest.mark.parametrize("command", MOVED)
+def test_moved_command_says_what_to_run_instead(command):
+    message = run(command, "--anything")
+    assert message.startswith(f"logcde: {command!r} is no longer a command of logcde. Run `")
+    assert message.endswith("` in a clone of the repository.")
+
+
+@pytest.mark.parametrize("advice", [ADVICE, TRAINED_ADVICE])
+def test_every_remedy_is_phrased_in_options(advice):
+    assert set(advice) == set(Remedy)
+    assert not [text for text in advice.values() if "=" in text or "()" in text]
+    assert all(text.endswith(".") for text in advice.values())

@@ -1,4 +1,4 @@
-"""`logcde predict`, `evaluate` and `stream` on the same model: one answer, in whatever form it is asked for."""
+"""`logcde predict`, `evaluate` and `stream` on one model: the same predictions from all of them."""
 
 import json
 
@@ -7,9 +7,9 @@ import polars
 import pytest
 
 from logcde.report.record import read_run
-from tests.cli.learning import QUICK, as_long, labels, printed, vitals
-from tests.cli.streaming import answers
+from tests.cli.streaming import predictions
 from tests.cli.tables import run, write
+from tests.cli.training_tables import QUICK, as_long, labels, printed, vitals
 
 LONG = ("--channel", "name", "--value", "x")
 
@@ -21,7 +21,7 @@ def predict(trained, table, out, *options):
     return polars.read_csv(out) if out.suffix == ".csv" else polars.read_parquet(out)
 
 
-def test_every_form_of_table_in_and_out(trained, tmp_path):
+def test_table_formats(trained, tmp_path):
     whole = predict(trained, trained / "vitals.parquet", tmp_path / "a.parquet")
     assert whole.columns == ["id", "t", "prediction", "probability_ill", "probability_well"]
     assert whole["t"].unique().to_list() == [8.0]
@@ -35,12 +35,12 @@ def test_every_form_of_table_in_and_out(trained, tmp_path):
     assert [found[one] for one in held_out.series] == [row[0] for row in held_out.probabilities]
 
 
-def test_the_same_while_observations_come_in(trained, stream, tmp_path):
+def test_stream_predicts_the_same(trained, stream, tmp_path):
     whole = predict(trained, trained / "vitals.parquet", tmp_path / "a.parquet")
     rows = vitals().filter(polars.col("id") == "p3").select("id", "t", "pulse", "temp").rows()
     lines = [{"series": who, "time": t, "values": {"pulse": a, "temp": b}} for who, t, a, b in rows]
     code, out, _ = stream(trained / "model", [*lines, {"series": "p3", "predict": 8.0}], "--when", "request")
-    (one,) = answers(out.splitlines()[-1])
+    (one,) = predictions(out.splitlines()[-1])
     expected = whole.filter(polars.col("id") == "p3").rows(named=True)[0]
     assert code == 0
     assert one["prediction"]["class"] == expected["prediction"]
@@ -48,24 +48,24 @@ def test_the_same_while_observations_come_in(trained, stream, tmp_path):
         np.testing.assert_allclose(probability, expected[f"probability_{name}"], rtol=1e-5)
 
 
-def test_scores_of_held_out_series_are_those_of_training(trained, capsys):
+def test_evaluate_held_out_matches_the_training_record(trained, capsys):
     assert run("evaluate", trained / "model", trained / "vitals.parquet", "--held-out", "--json") == 0
     found, record = printed(capsys), read_run(trained / "model")
     assert (found["metrics"], found["baseline"], found["series"]) == (record.metrics, record.baseline, 4)
     assert run("evaluate", trained / "model", trained / "vitals.parquet") == 0
-    assert "Pass --held-out to look only at series that it has never seen." in capsys.readouterr().err
+    assert "Pass --held-out to score only the series that training held out." in capsys.readouterr().err
 
 
-def test_a_class_that_training_never_saw(trained, tmp_path, capsys):
+def test_evaluate_with_an_unknown_class(trained, tmp_path, capsys):
     write(labels(state="dead"), tmp_path / "labels.csv")
     arguments = ("evaluate", trained / "model", trained / "vitals.parquet", "--targets", tmp_path / "labels.csv")
     assert run(*arguments) == 0
-    assert "never seen the class 'dead', which is that of 1 series" in capsys.readouterr().out
+    assert "1 series have the class 'dead', which the model does not know" in capsys.readouterr().out
     assert run(*arguments, "--json") == 0
     assert printed(capsys)["unknown_classes"] == {"dead": 1}
 
 
-def test_forecasts_at_stamps(untrained, tmp_path, capsys):
+def test_forecast_at_query_times(untrained, tmp_path, capsys):
     start = polars.datetime(2024, 1, 1) + polars.duration(hours=polars.col("id").str.slice(1).cast(int))
     moved = vitals().with_columns(t=start + polars.duration(minutes=(polars.col("t") * 60).cast(int)))
     write(as_long(moved), tmp_path / "a.parquet")
@@ -101,7 +101,7 @@ def test_forecasts_at_stamps(untrained, tmp_path, capsys):
         (vitals().with_columns(t=polars.col("t") + 9), (), "Give a later --horizon"),
     ],
 )
-def test_mistakes_are_sentences(trained, tmp_path, frame, options, said):
+def test_error_messages(trained, tmp_path, frame, options, said):
     file = tmp_path / "a.parquet"
     write(frame, file)
     options = [str(option).format(folder=tmp_path) for option in options]
@@ -112,17 +112,17 @@ def test_mistakes_are_sentences(trained, tmp_path, frame, options, said):
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "stress", "stream"])
-def test_what_is_no_model(trained, folder, tmp_path, command):
+def test_folder_without_a_model(trained, folder, tmp_path, command):
     rest = () if command == "stream" else (trained / "vitals.parquet",)
     rest = (*rest, "-o", tmp_path / "out.csv") if command == "predict" else rest
-    assert "is a folder, but not one of a model: it has no model.json." in run(command, tmp_path, *rest)
+    assert "is not the folder of a model: it has no model.json." in run(command, tmp_path, *rest)
     assert "There is no folder " in run(command, tmp_path / "none", *rest)
     if command != "stream":
         assert "holds a model that was saved from Python" in run(command, folder, *rest)
     assert not list(tmp_path.iterdir())
 
 
-def test_records_of_other_versions_are_refused(trained, tmp_path):
+def test_record_of_another_version_is_refused(trained, tmp_path):
     config = trained / "model" / "train.toml"
     assert run("train", "--config", config, *QUICK, "-o", tmp_path / "model") == 0
     file = tmp_path / "model" / "run.json"

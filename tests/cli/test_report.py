@@ -1,4 +1,4 @@
-"""`logcde report`: where the page is written, and what is said where there is nothing to write about."""
+"""`logcde report`: where the page is written, and errors where there is no record."""
 
 import shutil
 
@@ -15,16 +15,16 @@ from tests.report.runs import classifier_run
 
 @pytest.fixture
 def model(folder, tmp_path):
-    """The folder of a model, with a record beside it."""
+    """The folder of a model with a record of its training."""
     copy = shutil.copytree(folder, tmp_path / "model")
     made = classifier_run(["ill", "well"], ["ill", "well"], [[0.9, 0.1], [0.6, 0.4]])
     (copy / RUN).write_text(write_run(made), "utf-8")
     return copy
 
 
-def test_a_page_in_the_folder_or_elsewhere(model, tmp_path, capsys):
+def test_page_in_the_model_folder_or_elsewhere(model, tmp_path, capsys):
     assert run("report", model) == 0
-    assert capsys.readouterr().out == f"{model / 'report.html'}: the report. Open it in a browser.\n"
+    assert capsys.readouterr().out == f"Wrote the report to {model / 'report.html'}. Open it in a browser.\n"
     seen = opened((model / "report.html").read_text("utf-8"))
     assert "An accuracy of 0.5 on 2 held-out series. Always predicting ill has" in seen.text
     assert 'file = "vitals of <script>' in seen.text
@@ -32,7 +32,7 @@ def test_a_page_in_the_folder_or_elsewhere(model, tmp_path, capsys):
     assert (tmp_path / "new" / "page.html").read_bytes() == (model / "report.html").read_bytes()
 
 
-def test_a_model_with_a_report_can_be_replaced(folder, tmp_path):
+def test_model_with_a_report_can_be_replaced(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "model")
     (copy / "report.html").touch()
     assert check_target(copy, overwrite=True)
@@ -41,12 +41,12 @@ def test_a_model_with_a_report_can_be_replaced(folder, tmp_path):
         check_target(copy, overwrite=True)
 
 
-def test_what_is_wrong_is_said_in_sentences(model, folder, tmp_path, monkeypatch):
+def test_error_messages(model, folder, tmp_path, monkeypatch):
     assert "There is no folder none. Name the folder that logcde train" in run("report", "none")
     assert "it has no model.json" in run("report", tmp_path)
     assert "has no run.json, the record of a training run: its model was saved from Python" in run("report", folder)
     assert "is a folder. Give the name of a file with -o" in run("report", model, "-o", tmp_path)
-    assert "a report is called report.html, and not run.json" in run("report", model, "-o", model / RUN)
+    assert "must be named report.html, not run.json" in run("report", model, "-o", model / RUN)
     (tmp_path / "file").touch()
     assert "cannot be written: File exists. Nothing was left" in run(
         "report", model, "-o", tmp_path / "file" / "a.html"
@@ -55,7 +55,7 @@ def test_what_is_wrong_is_said_in_sentences(model, folder, tmp_path, monkeypatch
     assert "has format None; this version of logcde reads 1" in run("report", model)
 
 
-def test_being_stopped_leaves_nothing(model, monkeypatch, capsys):
+def test_interrupt_leaves_nothing(model, monkeypatch, capsys):
     def stopped(*arguments):
         raise KeyboardInterrupt
 

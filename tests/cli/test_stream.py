@@ -1,4 +1,4 @@
-"""`logcde stream`: the predictions of the model offline, whatever comes between the lines."""
+"""`logcde stream`: predictions equal those offline, and refused lines change nothing."""
 
 from datetime import datetime, timedelta
 
@@ -7,79 +7,79 @@ import pytest
 
 import logcde as lc
 from logcde.streams import DatetimeClock
-from tests.cli.streaming import GOOD, a_model, answers, history, offline, written
+from tests.cli.streaming import GOOD, a_model, history, offline, predictions, written
 
 START = datetime(2024, 3, 1, 12)
 
 
-def test_predictions_are_those_of_the_model_offline(folder, stream):
+def test_predictions_match_offline(folder, stream):
     lines = history(9)
-    code, out, complaints = stream(folder, lines)
+    code, out, errors = stream(folder, lines)
     assert code == 0
-    assert complaints == "logcde: 9 lines taken, 9 predictions, 3 series, 0 lines refused.\n"
-    found = answers(out)
+    assert errors == "logcde: 9 lines accepted, 0 refused, 9 predictions, 3 series.\n"
+    found = predictions(out)
     assert [(one["series"], one["time"]) for one in found] == [(one["series"], one["time"]) for one in lines]
     for one in found[-3:]:
         expected = offline(lc.load(folder), lines, one["series"], one["time"])
         np.testing.assert_allclose(one["prediction"], expected, rtol=1e-10)
 
 
-def test_on_request_only_requests_are_answered(folder, stream):
+def test_when_request_answers_requests_only(folder, stream):
     lines = history(3)
     asked = [*lines, {"series": "p1", "predict": 9}, {"series": "p1", "forget": True}, {"series": "p1", "predict": 9}]
-    code, out, complaints = stream(folder, asked, "--when", "request", "--quiet")
-    (one,) = answers(out)
+    code, out, errors = stream(folder, asked, "--when", "request", "--quiet")
+    (one,) = predictions(out)
     assert (code, one["series"], one["time"]) == (1, "p1", 9.0)
-    assert "line 6: There is no series 'p1' yet." in complaints
+    assert "line 6: There is no series 'p1'." in errors
     np.testing.assert_allclose(one["prediction"], offline(lc.load(folder), lines, "p1", 9.0), rtol=1e-10)
 
 
-def test_the_ends_of_intervals_are_those_of_training(stream):
+def test_when_interval_matches_offline_interval_ends(stream):
     model = a_model(readout=lc.PerInterval())
     lines = [GOOD | {"time": time} for time in (0.1, 0.7, 3.2)]
-    found = answers(stream(model, lines, "--when", "interval")[1])
+    found = predictions(stream(model, lines, "--when", "interval")[1])
     assert [one["time"] for one in found] == [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
     expected = offline(model, lines, "p1", 3.0)
     np.testing.assert_allclose([one["prediction"] for one in found], expected, rtol=1e-10)
 
 
-def test_intervals_end_where_a_line_says(stream):
+def test_close_ends_an_interval(stream):
     model = a_model(rule=lc.Partition.uniform(2))
     lines = [GOOD, {"series": "p1", "close": 1}, GOOD | {"time": 0.5}, GOOD | {"time": 2}]
-    code, out, complaints = stream(model, lines)
+    code, out, errors = stream(model, lines)
     assert code == 1
-    assert "line 3: The event at 0.5 is not after what is known already" in complaints
+    assert "line 3: The event at 0.5 is not after what is known already" in errors
     expected = offline(model, [GOOD, lines[3]], "p1", 2.0, lc.Partition.uniform(2))
-    np.testing.assert_allclose(answers(out)[-1]["prediction"], expected, rtol=1e-10)
+    np.testing.assert_allclose(predictions(out)[-1]["prediction"], expected, rtol=1e-10)
 
 
-def test_static_features_come_with_the_first_line_and_stay(stream, tmp_path):
+def test_static_features_of_the_first_line_are_kept(stream, tmp_path):
     model = a_model(static=2, initial=lc.TimeZeroInitial())
     lines = [GOOD, GOOD | {"time": 0, "static": [1.0, -2.0]}, GOOD | {"static": [1.0, -2.0]}, GOOD]
     options = ("--state", tmp_path / "state.json")
-    code, out, complaints = stream(model, lines[:3], *options)
+    code, out, errors = stream(model, lines[:3], *options)
     assert code == 1
-    assert "line 1: The first line of series 'p1' has 0 static features, but the model takes 2." in complaints
-    assert "line 3: Series 'p1' has begun already" in complaints
+    assert "line 1: The first line of series 'p1' has 0 static features, but the model takes 2." in errors
+    assert "line 3: Series 'p1' has begun already" in errors
     out += stream(model, lines[3:], *options)[1]
     expected = offline(model, [lines[1], GOOD], "p1", 0.1, static=np.array([[1.0, -2.0]]))
-    np.testing.assert_allclose(answers(out)[-1]["prediction"], expected, rtol=1e-10)
+    np.testing.assert_allclose(predictions(out)[-1]["prediction"], expected, rtol=1e-10)
 
 
 def test_higher_order_terms(stream):
     model = a_model(terms=(lc.streams.Term("area", ("pulse", "temp")),))
     lines = [GOOD | {"terms": [0.5]}, GOOD | {"time": 0.2, "terms": [0.5, 1.0]}]
-    code, out, complaints = stream(model, lines)
+    code, out, errors = stream(model, lines)
     assert code == 1
-    assert "line 2: The line has 2 terms, but the model takes 1." in complaints
+    assert "line 2: The line has 2 terms, but the model takes 1." in errors
     predictor = lc.Predictor(model)
     predictor.observe(0.1, {"pulse": 1.0}, [0.5])
-    np.testing.assert_array_equal([one["prediction"] for one in answers(out)], [predictor.predict()])
+    np.testing.assert_array_equal([one["prediction"] for one in predictions(out)], [predictor.predict()])
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])
 @pytest.mark.parametrize("origin", [None, np.datetime64(START - timedelta(hours=1), "us")])
-def test_stamps_of_a_calendar_clock(stream, tmp_path, zone, origin):
+def test_datetime_stamps(stream, tmp_path, zone, origin):
     model = a_model(DatetimeClock(origin=origin, zone=zone))
     first = 0.0 if origin is None else 1.0
     behind = "" if zone is None else "+00:00"
@@ -95,12 +95,12 @@ def test_stamps_of_a_calendar_clock(stream, tmp_path, zone, origin):
     options = ("--state", tmp_path / "state.json")
     code, out, _ = stream(model, lines[:1], *options)
     assert code == 0
-    code, more, complaints = stream(model, lines[1:], *options)
+    code, more, errors = stream(model, lines[1:], *options)
     assert code == 1
-    assert "line 2: The stamp 3.0 is a number, but the stamps of this model are datetimes." in complaints
-    assert "line 3: The stamp 'noon' is not a datetime in ISO 8601" in complaints
-    assert "a time zone, but those of the streams" in complaints
-    found = answers(out + more)
+    assert "line 2: The stamp 3.0 is a number, but the stamps of this model are datetimes." in errors
+    assert "line 3: The stamp 'noon' is not a datetime in ISO 8601" in errors
+    assert "a time zone, but those of the streams" in errors
+    found = predictions(out + more)
     assert [one["time"] for one in found] == stamps[:2]
     predictor = lc.Predictor(model)
     predictor.observe(first, {"pulse": 1.0})
@@ -108,23 +108,23 @@ def test_stamps_of_a_calendar_clock(stream, tmp_path, zone, origin):
     np.testing.assert_array_equal(found[1]["prediction"], predictor.predict())
 
 
-def test_nanoseconds_are_not_lost(stream):
+def test_nanosecond_stamps(stream):
     model = a_model(DatetimeClock(origin=np.datetime64("2024-03-01", "ns"), resolution="ns", unit=timedelta(seconds=1)))
     lines = [GOOD | {"time": f"2024-03-01T00:00:00.{digits}"} for digits in ("000000001", "000000003", "000000002")]
-    code, out, complaints = stream(model, [*lines, GOOD | {"time": "9999-01-01"}])
-    assert (code, len(answers(out))) == (1, 2)
-    assert "goes back: the last one of series 'p1' was 2024-03-01T00:00:00.000000003." in complaints
-    assert "too far away" in complaints
+    code, out, errors = stream(model, [*lines, GOOD | {"time": "9999-01-01"}])
+    assert (code, len(predictions(out))) == (1, 2)
+    assert "goes back: the last one of series 'p1' was 2024-03-01T00:00:00.000000003." in errors
+    assert "is out of the range of nanoseconds" in errors
 
 
 BAD = {
-    b"{": "This is not JSON",
+    b"{": "The line is not JSON",
     b'{"series": "p1", "time": 0.2, "values": {"pulse": NaN}}': "JSON has no NaN",
-    b'{"series": "p\xff"}': "This is not JSON",
-    b"[" * 100_000: "This is not JSON",
-    b"[1]": "not a mapping such as",
-    b'{"time": 0.2, "values": {"pulse": 1}}': '"series" is missing',
-    b'{"series": "p1", "values": {"pulse": 1}}': '"time" is missing',
+    b'{"series": "p\xff"}': "The line is not JSON",
+    b"[" * 100_000: "The line is not JSON",
+    b"[1]": "The line is JSON, but not an object. An example is",
+    b'{"time": 0.2, "values": {"pulse": 1}}': '"series", the id of the series, is missing.',
+    b'{"series": "p1", "values": {"pulse": 1}}': '"time", the stamp of these values, is missing.',
     b'{"series": "p1", "time": 0.2}': "this one has none",
     b'{"series": "p1", "time": 0.2, "values": {"pulse": 1}, "predict": 1}': "this one has several",
     b'{"series": "p1", "time": 0.2, "predict": 1}': '"time" belongs to a line with "values"',
@@ -132,31 +132,53 @@ BAD = {
     b'{"series": "p1", "time": 0.2, "values": {"pulze": 1}}': "Did you mean 'pulse'?",
     b'{"series": "p1", "time": 0.2, "values": {"pulse": "61"}}': "Channel 'pulse' is \"61\", which is not a number.",
     b'{"series": "p1", "time": 0.2, "values": {"pulse": true}}': "Channel 'pulse' is true",
-    b'{"series": "p1", "time": 0.2, "values": {"pulse": 1e999}}': "This is not JSON",
-    b'{"series": "p1", "time": 0.2, "values": {"pulse": null}}': "Nothing is observed",
-    b'{"series": "p1", "time": 0.2, "values": {"temp": 1}, "static": ["a"]}': "cannot be taken: Expected",
+    b'{"series": "p1", "time": 0.2, "values": {"pulse": 1e999}}': "The line is not JSON",
+    b'{"series": "p1", "time": 0.2, "values": {"pulse": null}}': "The line has no observation.",
+    b'{"series": "p1", "time": 0.2, "values": {"temp": 1}, "static": ["a"]}': "The line is invalid: Expected",
     b'{"series": "p1", "time": 0.05, "values": {"pulse": 1}}': "The stamp 0.05 goes back: the last one of series 'p1'",
-    b'{"series": "p1", "time": 0.1, "values": {"temp": 1}}': "has had the stamp 0.1 already",
-    b'{"series": "p2", "time": -1, "values": {"temp": 1}}': "The stamp -1.0 is before the time",
+    b'{"series": "p1", "time": 0.1, "values": {"temp": 1}}': "already has the stamp 0.1.",
+    b'{"series": "p2", "time": -1, "values": {"temp": 1}}': "The stamp -1.0 is before the start of series",
     b'{"series": "p1", "time": 1e15, "values": {"temp": 1}}': "More than 1,000,000 intervals",
-    b'{"series": "p1", "time": "noon", "values": {"temp": 1}}': "this model counts time in plain numbers",
+    b'{"series": "p1", "time": "noon", "values": {"temp": 1}}': "the time of this model is in plain numbers",
     b'{"series": "p1", "time": 0.2, "values": {"temp": 1}, "terms": [1]}': "has 1 terms, but the model takes 0",
     b'{"series": "p2", "time": 0.2, "values": {"temp": 1}, "origin": "2024-01-01"}': "the same origin",
-    b'{"series": 123456789012345678901234567890, "predict": 1}': "cannot be taken",
-    b'{"series": "p2", "predict": 1}': "There is no series 'p2' yet",
+    b'{"series": 123456789012345678901234567890, "predict": 1}': "The line is invalid",
+    b'{"series": "p2", "predict": 1}': "There is no series 'p2'.",
     b'{"series": "p1", "predict": 0.05}': "known up to 0.1 already",
-    b'{"series": "p1", "close": 1}': "end by a rule of their own",
+    b'{"series": "p1", "close": 1}': "end by the rule Every(",
 }
 
 
-def test_lines_that_cannot_be_taken_change_nothing(folder, stream):
+def test_refused_lines_change_nothing(folder, stream):
     first, last = written([GOOD]), written([GOOD | {"time": 0.3}])
-    code, out, complaints = stream(folder, first + b"".join(line + b"\n" for line in BAD) + b"\n \n" + last)
+    code, out, errors = stream(folder, first + b"".join(line + b"\n" for line in BAD) + b"\n \n" + last)
     assert code == 1
-    said = complaints.splitlines()
+    said = errors.splitlines()
     assert len(said) == len(BAD) + 1
     for number, (sentence, found) in enumerate(zip(BAD.values(), said, strict=False), 2):
         assert found.startswith(f"logcde: line {number}: ")
         assert sentence in found
-    assert said[-1] == f"logcde: 2 lines taken, 2 predictions, 1 series, {len(BAD)} lines refused."
+    assert said[-1] == f"logcde: 2 lines accepted, {len(BAD)} refused, 2 predictions, 1 series."
     assert out == stream(folder, first + last)[1]
+
+
+def test_json_errors_name_series_channel_and_stamp(folder, stream):
+    lines = [
+        GOOD,
+        GOOD | {"time": 0.05},
+        {"series": "p1", "time": 0.2, "values": {"pulze": 1.0}},
+        {"series": "p1", "time": 0.3, "values": {"pulse": "61"}},
+        {"series": 7, "predict": 1.0},
+    ]
+    code, _, errors = stream(folder, written(lines) + b"{\n", "--json-errors")
+    *refused, summary = predictions(errors)
+    assert code == 1
+    assert [(one["line"], one["series"], one["channel"], one["stamp"]) for one in refused] == [
+        (2, "p1", None, 0.05),
+        (3, "p1", "pulze", 0.2),
+        (4, "p1", "pulse", 0.3),
+        (5, 7, None, 1.0),
+        (6, None, None, None),
+    ]
+    assert refused[0]["error"].startswith("The stamp 0.05 goes back")
+    assert summary == {"accepted": 1, "refused": 5, "predictions": 1, "series": 1}

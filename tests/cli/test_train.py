@@ -1,4 +1,4 @@
-"""`logcde train`: a folder that says how it came about, that can be made again, and that Python can read."""
+"""`logcde train`: the folder of a model, its record, its options, and errors about tables and options."""
 
 import errno
 
@@ -8,13 +8,14 @@ import pytest
 
 from logcde import estimators
 from logcde.artefact import files
+from logcde.cli import training
 from logcde.report.record import read_run
 from logcde.streams import Streams
-from tests.cli.learning import QUICK, SERIES, as_long, labels, printed, tables, vitals
 from tests.cli.tables import run, write
+from tests.cli.training_tables import QUICK, SERIES, as_long, labels, printed, tables, vitals
 
 
-def test_the_record_is_what_the_model_says(trained):
+def test_record_matches_the_model(trained):
     assert {file.name for file in (trained / "model").iterdir()} == {
         "model.json",
         "model.safetensors",
@@ -35,7 +36,7 @@ def test_the_record_is_what_the_model_says(trained):
     assert estimator.predict(streams[places]).tolist() == held_out.prediction
 
 
-def test_what_was_written_repeats_itself_bit_for_bit(trained, tmp_path):
+def test_written_options_repeat_the_training_bit_for_bit(trained, tmp_path):
     config = trained / "model" / "train.toml"
     assert run("train", "--config", config, "-o", tmp_path / "again") == 0
     same, other = (folder / "model.safetensors" for folder in (trained / "model", tmp_path / "again"))
@@ -49,18 +50,16 @@ def test_what_was_written_repeats_itself_bit_for_bit(trained, tmp_path):
     assert read_run(tmp_path / "again").command == again.command.replace(" --output", " --seed 1 --output")
 
 
-def test_numbers_are_told_from_classes(untrained, tmp_path, capsys):
+def test_regression_is_inferred_from_targets(untrained, tmp_path, capsys):
     tables(tmp_path)
-    observed, answers = (
-        ("--channel", "name", "--value", "x"),
-        ("--targets", tmp_path / "labels.csv", "--target", "rise"),
-    )
+    observed = ("--channel", "name", "--value", "x")
+    given = ("--targets", tmp_path / "labels.csv", "--target", "rise")
     model = tmp_path / "model"
-    assert run("train", tmp_path / "long.csv", *observed, *answers, *QUICK, "-o", model) == 0
+    assert run("train", tmp_path / "long.csv", *observed, *given, *QUICK, "-o", model) == 0
     assert "(the values of 'rise' are numbers)" in capsys.readouterr().out
     record = read_run(model)
     assert (record.task, record.outputs, set(record.metrics)) == ("regress", ["rise"], {"mse", "mae", "r2"})
-    assert run("evaluate", model, tmp_path / "long.csv", *answers, "--held-out", "--json") == 0
+    assert run("evaluate", model, tmp_path / "long.csv", *given, "--held-out", "--json") == 0
     assert printed(capsys)["metrics"] == record.metrics
     assert run("predict", model, tmp_path / "long.csv", "-o", tmp_path / "p.parquet") == 0
     made = polars.read_parquet(tmp_path / "p.parquet")
@@ -69,7 +68,7 @@ def test_numbers_are_told_from_classes(untrained, tmp_path, capsys):
     assert [[found[one]] for one in record.held_out.series] == record.held_out.prediction
 
 
-def test_an_older_model_stays_where_writing_fails(trained, tmp_path, monkeypatch):
+def test_older_model_stays_if_writing_fails(trained, tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -79,9 +78,9 @@ def test_an_older_model_stays_where_writing_fails(trained, tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(files, "_write", full)
         said = run(*arguments)
-    assert "cannot be written: No space left on device. Training is kept in " in said
+    assert "cannot be written: No space left on device. Training up to step 4 is kept in " in said
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "fit", lambda *arguments, checkpoints: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(training, "fit", lambda *arguments, checkpoints: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run(*arguments) == 130
     assert (tmp_path / "model" / "run.json").read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
@@ -92,12 +91,12 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
 
 
 @pytest.mark.parametrize(
-    ("frame", "answers", "options", "said"),
+    ("frame", "targets", "options", "said"),
     [
         (vitals(), None, ("--target", "stat"), "There is no column 'stat'. Did you mean 'state'?"),
-        (vitals(), None, (), "Say what is to be predicted: name the column with --target."),
+        (vitals(), None, (), "No target is given. Name the column to predict with --target"),
         (vitals(), None, (*PLAIN, "--series", "idd"), "There is no column 'idd'. Did you mean 'id'?"),
-        (vitals(), None, (*PLAIN, "--channels", "state"), "the answer would be in the question."),
+        (vitals(), None, (*PLAIN, "--channels", "state"), "the model would see what it predicts."),
         (
             vitals(),
             None,
@@ -123,14 +122,14 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
             "--target is a column of the table that",
         ),
         (vitals().with_columns(state=polars.lit("ill")), None, PLAIN, "All 20 series have the same 'state', 'ill'"),
-        (vitals().with_columns(state="id"), None, PLAIN, "There are 20 different values of 'state' in 20 series."),
+        (vitals().with_columns(state="id"), None, PLAIN, "'state' has 20 different values in 20 series"),
         (
             vitals(),
             labels(),
             (*OTHER, "--task", "classify", "--target", "rise", "--channels", "pulse"),
-            "which names no class.",
+            "which is not a class.",
         ),
-        (vitals()[:7], None, PLAIN, "has one series only, 'p0'. Learning needs many."),
+        (vitals()[:7], None, PLAIN, "has only one series, 'p0'. Training needs many."),
         (
             vitals().with_columns(none=polars.lit(None, float)),
             None,
@@ -140,16 +139,16 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
         (vitals(), None, (*PLAIN, "--every", "1h"), "--every is '1h', but the stamps are plain numbers"),
         (vitals(), None, (*PLAIN, "--steps", 0), "--steps is 0. Give at least 1."),
         (vitals(), None, (*PLAIN, "--rate", 0), "--rate is 0.0. Give a small positive number"),
-        (vitals(), None, (*PLAIN, "--holdout", 1), "--holdout is 1.0. Give a share"),
+        (vitals(), None, (*PLAIN, "--holdout", 1), "--holdout is 1.0. Give a fraction"),
         (vitals(), None, (*PLAIN, "-o", "{folder}"), "exists and is not a saved model: there is 'a.parquet' in it."),
         (vitals(), None, (*PLAIN, "-o", "{folder}/a.parquet/model"), "cannot be written: "),
     ],
 )
-def test_mistakes_are_sentences(tmp_path, frame, answers, options, said):
+def test_error_messages(tmp_path, frame, targets, options, said):
     write(frame, tmp_path / "a.parquet")
-    given = ["a.parquet"] if answers is None else ["a.parquet", "labels.csv"]
-    if answers is not None:
-        write(answers, tmp_path / "labels.csv")
+    given = ["a.parquet"] if targets is None else ["a.parquet", "labels.csv"]
+    if targets is not None:
+        write(targets, tmp_path / "labels.csv")
     options = [str(option).format(folder=tmp_path) for option in options]
     message = run("train", tmp_path / "a.parquet", *QUICK, "-o", tmp_path / "model", *options)
     assert str(message).startswith("logcde: ")
@@ -161,13 +160,13 @@ def test_mistakes_are_sentences(tmp_path, frame, answers, options, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('taget = "state"', "has 'taget', which is no option. Did you mean 'target'?"),
+        ('taget = "state"', "has 'taget', which is not an option. Did you mean 'target'?"),
         ('steps = "many"', "has steps = 'many': Expected `int`, got `str`."),
         ("steps = ", "is not TOML: "),
         (None, "cannot be read: No such file or directory."),
     ],
 )
-def test_configurations_that_are_none(tmp_path, text, said):
+def test_invalid_configurations(tmp_path, text, said):
     if text is not None:
         (tmp_path / "train.toml").write_text(text)
     message = run("train", "--config", tmp_path / "train.toml", "-o", tmp_path / "model")
@@ -175,7 +174,7 @@ def test_configurations_that_are_none(tmp_path, text, said):
     assert said in message
 
 
-def test_paths_in_a_configuration_are_relative_to_its_folder(untrained, tmp_path, monkeypatch):
+def test_configuration_paths_are_relative_to_its_folder(untrained, tmp_path, monkeypatch):
     for folder in ("data", "settings", "elsewhere"):
         (tmp_path / folder).mkdir()
     tables(tmp_path / "data")
@@ -196,15 +195,15 @@ def test_paths_in_a_configuration_are_relative_to_its_folder(untrained, tmp_path
     assert run("stress", "../moved/made", "--drop", 0, "--seeds", 0) == 0
 
 
-def test_an_older_model_is_replaced_only_if_that_is_said(trained):
+def test_older_model_is_replaced_with_overwrite_only(trained):
     message = run("train", "--config", trained / "model" / "train.toml", "-o", trained / "model")
     assert message.endswith("exists already. Choose another name, or pass --overwrite to replace it.")
 
 
-def test_series_of_both_tables_are_enough_if_that_is_said(tmp_path, capsys):
+def test_only_matched_uses_series_of_both_tables(tmp_path, capsys):
     write(vitals()[7:], tmp_path / "a.csv")
     write(labels()[:-2], tmp_path / "labels.csv")
-    answers = ("--targets", tmp_path / "labels.csv", "--target", "state", "--only-matched")
+    given = ("--targets", tmp_path / "labels.csv", "--target", "state", "--only-matched")
     options = (*QUICK, "--channels", "pulse", "temp", "--holdout", 0.05)
-    assert run("train", tmp_path / "a.csv", *options, *answers, "-o", tmp_path / "model") == 0
+    assert run("train", tmp_path / "a.csv", *options, *given, "-o", tmp_path / "model") == 0
     assert read_run(tmp_path / "model").data.series == SERIES - 3

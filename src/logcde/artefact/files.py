@@ -24,7 +24,7 @@ import safetensors.numpy
 from logcde.artefact.decoding import decode
 from logcde.artefact.encoding import Document, encode, plain
 from logcde.artefact.registry import Names
-from logcde.errors import ArtefactError
+from logcde.errors import ArtefactError, Remedy
 
 FORMAT = 1
 TEXT, NUMBERS = "model.json", "model.safetensors"
@@ -138,7 +138,7 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> bool:
             "it away."
         )
     if not overwrite:
-        raise ArtefactError(f"{target} exists already. Choose another name, or pass overwrite=True to replace it.")
+        raise ArtefactError(f"{target} exists already.", Remedy.OVERWRITE)
     return True
 
 

@@ -1,3 +1,3 @@
-"""The command line. It imports what a command needs when that command is run, and nothing before."""
+"""The command line. A command imports what it needs when it runs, so `logcde --help` does not import JAX."""
 
 from logcde.cli.main import main as main

@@ -1,7 +1,7 @@
-"""Options of a command from a TOML file: the same names as on the command line, which has the last word.
+"""Options of a command in a TOML file, with the names of the command line, which takes precedence.
 
-Paths in a file are relative to its folder, so that files can be moved together; those on the command line, as
-everywhere, to the working directory.
+Paths in a file are relative to its folder, so that data and configuration can be moved together; paths on the command
+line are relative to the working directory.
 """
 
 import dataclasses
@@ -21,42 +21,42 @@ import tyro
 
 from logcde.errors import TableError
 
-Kind = TypeVar("Kind")
+T = TypeVar("T")
 
 
-def read_config(file: Path, kind: type[Kind]) -> Kind:
-    """Options of a command, from a file. What it does not say has its default, or is still to be given."""
+def read_config(file: Path, command: type[T]) -> T:
+    """The command whose options a file holds; others have their defaults, or `tyro.MISSING` if they have none."""
     from logcde.streams.schema import listed, nearest
 
     try:
         given = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
-        raise TableError(f"The configuration {file} cannot be read: {error.strerror}. Check the path.") from error
+        raise TableError(f"The configuration {file} cannot be read: {error.strerror}.", "Check the path.") from error
     except ValueError as error:
         raise TableError(f"The configuration {file} is not TOML: {error}.") from error
-    known = [name for name, _ in _names(kind)]
+    known = [name for name, _ in _names(command)]
     for name in given:
         if _flag(name) not in known:
             raise TableError(
-                f"The configuration {file} has {name!r}, which is no option. {nearest(_flag(name), known)}The options "
-                f"are {listed(known, 40)}."
+                f"The configuration {file} has {name!r}, which is not an option.",
+                f"{nearest(_flag(name), known)}The options are {listed(known, 40)}.",
             )
-    options = read_from({_flag(name): value for name, value in given.items()}, kind, file.parent)
-    return from_options(options, kind, f"The configuration {file}")
+    options = with_paths_from({_flag(name): value for name, value in given.items()}, command, file.parent)
+    return from_options(options, command, f"The configuration {file}")
 
 
-def with_config(arguments: Sequence[str], kind: type[Kind]) -> Kind | None:
-    """The options of the file that these arguments name with --config, if they do."""
+def with_config(arguments: Sequence[str], command: type[T]) -> T | None:
+    """The command of the file that these arguments name with --config; None if they name none."""
     for place, argument in enumerate(arguments):
         if argument == "--config" and place + 1 < len(arguments):
-            return read_config(Path(arguments[place + 1]), kind)
+            return read_config(Path(arguments[place + 1]), command)
         if argument.startswith("--config="):
-            return read_config(Path(argument.removeprefix("--config=")), kind)
+            return read_config(Path(argument.removeprefix("--config=")), command)
     return None
 
 
 def options_of(command: Any) -> dict[str, Any]:
-    """Options that are not as they are by default, by the names that they have on the command line."""
+    """Options that differ from their defaults, by their names on the command line."""
     given: dict[str, Any] = {}
     for field in dataclasses.fields(command):
         value = getattr(command, field.name)
@@ -68,10 +68,13 @@ def options_of(command: Any) -> dict[str, Any]:
     return given
 
 
-def from_options(given: Mapping[str, Any], kind: type[Kind], where: str) -> Kind:
-    """The command, or the part of one, that has these options; others are not looked at."""
-    hints, parts = typing.get_type_hints(kind), {}
-    for field in dataclasses.fields(typing.cast(Any, kind)):
+def from_options(given: Mapping[str, Any], command: type[T], where: str) -> T:
+    """A command, or an option group of one, from options by name; `where` names their source in errors.
+
+    Options that `command` does not have are ignored.
+    """
+    hints, parts = typing.get_type_hints(command), {}
+    for field in dataclasses.fields(typing.cast(Any, command)):
         name, hint = _flag(field.name), hints[field.name]
         if dataclasses.is_dataclass(hint):
             parts[field.name] = from_options(given, typing.cast(type, hint), where)
@@ -79,11 +82,11 @@ def from_options(given: Mapping[str, Any], kind: type[Kind], where: str) -> Kind
             parts[field.name] = _value(name, given[name], hint, where)
         elif field.default is dataclasses.MISSING:
             parts[field.name] = tyro.MISSING
-    return kind(**parts)
+    return command(**parts)
 
 
-def written_to(options: Mapping[str, Any], kind: type, folder: Path) -> dict[str, Any]:
-    """Options as they are in a file of this folder: paths are relative to it, unless they were given in full."""
+def with_paths_relative_to(options: Mapping[str, Any], command: type, folder: Path) -> dict[str, Any]:
+    """Options with relative paths rewritten to be relative to a folder in which they are saved."""
 
     def path(given: str) -> str:
         try:
@@ -91,38 +94,38 @@ def written_to(options: Mapping[str, Any], kind: type, folder: Path) -> dict[str
         except ValueError:  # on another drive
             return str(_real(Path(given)))
 
-    return _with_paths(options, kind, path)
+    return _with_paths(options, command, path)
 
 
-def read_from(options: Mapping[str, Any], kind: type, folder: Path) -> dict[str, Any]:
-    """Options of a file of this folder, with paths that are relative to the working directory."""
-    return _with_paths(options, kind, lambda given: os.path.relpath(_real(folder / given)))
+def with_paths_from(options: Mapping[str, Any], command: type, folder: Path) -> dict[str, Any]:
+    """Options that were saved in a folder, with relative paths rewritten to be relative to the working directory."""
+    return _with_paths(options, command, lambda given: os.path.relpath(_real(folder / given)))
 
 
-def _with_paths(options: Mapping[str, Any], kind: type, change: Callable[[str], str]) -> dict[str, Any]:
-    paths = {name for name, hint in _names(kind) if Path in (hint, *typing.get_args(hint))}
+def _with_paths(options: Mapping[str, Any], command: type, change: Callable[[str], str]) -> dict[str, Any]:
+    paths = {name for name, hint in _names(command) if Path in (hint, *typing.get_args(hint))}
     relative = (name for name in paths & set(options) if isinstance(options[name], str))
     return {**options, **{name: change(options[name]) for name in relative if not Path(options[name]).is_absolute()}}
 
 
 def _real(path: Path) -> Path:
-    """The path without links on the way, from which `..` leads where it seems to; the file itself may be one."""
+    """The path with symbolic links among its parents resolved, so that `..` means the folder above."""
     return path.parent.resolve() / path.name
 
 
 def as_toml(options: dict[str, Any]) -> str:
-    """A file that says the same.
+    """Options as the text of a TOML file.
 
     >>> as_toml({"file": "a.csv", "channels": ["pulse", "temp"], "sort": True})
     'file = "a.csv"\\nchannels = ["pulse", "temp"]\\nsort = true\\n'
     """
-    # Of such values JSON is also TOML, but for one character.
+    # JSON of strings, numbers, booleans and lists is TOML, except for the delete character.
     lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in options.items())
     return "".join(lines).replace("\x7f", "\\u007f")
 
 
 def as_command(name: str, options: dict[str, Any], positional: str = "file") -> str:
-    """A command that says the same.
+    """Options as a command line.
 
     >>> as_command("train", {"file": "a.csv", "channels": ["pulse", "temp"], "sort": True})
     'logcde train a.csv --channels pulse temp --sort'
@@ -139,9 +142,9 @@ def _flag(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _names(kind: type) -> Iterator[tuple[str, Any]]:
-    """Options and their types; those of parts of a command are its own."""
-    for name, hint in typing.get_type_hints(kind).items():
+def _names(command: type) -> Iterator[tuple[str, Any]]:
+    """Options and their types, with those of option groups."""
+    for name, hint in typing.get_type_hints(command).items():
         if dataclasses.is_dataclass(hint):
             yield from _names(typing.cast(type, hint))
         elif name != "config":
@@ -149,10 +152,12 @@ def _names(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def _value(name: str, value: Any, hint: Any, where: str) -> Any:
-    allowed = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    # TOML has no null, so messages about types need not mention it.
+    allowed = tuple(one for one in typing.get_args(hint) if one is not types.NoneType) if union else (hint,)
     if str in allowed and isinstance(value, int | float | date | time) and not isinstance(value, bool):
-        value = str(value)  # As it would be on the command line.
+        value = str(value)  # As on the command line.
     try:
-        return msgspec.convert(value, hint, dec_hook=lambda kind, found: kind(found))
+        return msgspec.convert(value, typing.Union[allowed], dec_hook=lambda cls, found: cls(found))  # noqa: UP007
     except (msgspec.ValidationError, TypeError) as error:
-        raise TableError(f"{where} has {name} = {value!r}: {str(error).replace(' | null', '')}.") from error
+        raise TableError(f"{where} has {name} = {value!r}: {error}.") from error

@@ -1,4 +1,4 @@
-"""`logcde describe`: what is in a table of observations, and what an embedding would lose of it."""
+"""`logcde describe`: summarise a table of observations, and what an embedding without counts or time would lose."""
 
 import dataclasses
 import json
@@ -10,53 +10,52 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tyro
 
-from logcde.cli.output import bar
-from logcde.cli.table import Table, in_options
+from logcde.cli.output import progress_bar
+from logcde.cli.table import TableOptions
+from logcde.errors import TableError
 
 if TYPE_CHECKING:
     from logcde.paths import Unseen
     from logcde.streams import Streams, StreamsSummary
     from logcde.streams.file_scan import Scan
 
-DRAWN = 12
-"""Series in a figure."""
-PRINTED = 3
-"""Series in the terminal."""
-LANES = 7
-"""Channels of each of them, in both: as many as there are colours."""
-COLUMNS, FEWEST = 80, 20
-"""Characters in a line, and for the observations of a channel in it, however long its name is."""
-LEVELS = " .:|#"
+FIGURE_SERIES, TEXT_SERIES = 12, 3
+"""Series in the figure of --plot, and in the raster that is printed."""
+MOST_CHANNELS = 7
+"""Channels of each series in both: as many as there are colours."""
+LINE_WIDTH, LEAST_RASTER_WIDTH = 80, 20
+"""Characters of a printed line, and of the raster in it, however long the names of channels are."""
+DENSITIES = " .:|#"
+"""Characters of the raster, from no observation to many."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Describe:
-    """Say what is in a table of observations: series, channels, gaps, and what would be lost without counts or time.
+    """Summarise a table of observations: series, channels, gaps, and what is lost without counts or time.
 
     The table is read into memory. Example:
     logcde describe vitals.parquet --series id --time t --channel name --value x --plot vitals.png
     """
 
-    table: tyro.conf.OmitArgPrefixes[Table]
+    table: tyro.conf.OmitArgPrefixes[TableOptions]
     plot: Path | None = None
-    """Draw when the first channels of the first series were observed, into this file (.png, .pdf, .svg)."""
+    """Plot the observation times of the first series and channels to this file (.png, .pdf, .svg)."""
     json: bool = False
-    """Print JSON, for machines."""
+    """Print JSON."""
 
     def run(self) -> int:
-        """Do it."""
+        """Print the summary and return the exit code."""
         from logcde.paths.faithful import unseen
         from logcde.streams.file_scan import all_streams
 
         try:
-            with in_options():
-                with bar("looking", None) as report:
-                    scan = self.table.scan(report)
-                with bar("reading", scan.rows) as report:
-                    streams = all_streams(scan, report)
-                summary, lost = streams.describe(), unseen(streams)
-                if self.plot is not None:
-                    _draw(streams, self.plot)
+            with progress_bar("scanning", None) as report:
+                scan = self.table.scan(report)
+            with progress_bar("reading", scan.rows) as report:
+                streams = all_streams(scan, report)
+            summary, lost = streams.describe(), unseen(streams)
+            if self.plot is not None:
+                _plot(streams, self.plot)
         except KeyboardInterrupt:
             sys.stderr.write("logcde: stopped.\n")
             return 130
@@ -66,17 +65,17 @@ class Describe:
 
 
 def _as_text(scan: "Scan", streams: "Streams", summary: "StreamsSummary", lost: "Unseen") -> str:
-    kind = "long" if scan.layout.channel else "wide"
+    layout = "long" if scan.layout.channel else "wide"
     show = streams.schema.clock.show
-    span = (
+    window = (
         f"from {show(0.0)} to {show(float(streams.horizon.max()))}"
         if streams.origins is None
-        else "each from its own first stamp"
+        else "of each series from its own first stamp"
     )
     parts = [
-        f"{scan.file.path}: a {kind} table of {scan.rows:,} rows; series are looked at {span}",
+        f"{scan.file.path}: {layout} table, {scan.rows:,} rows, observation window {window}",
         str(summary),
-        _together(summary),
+        _channels_per_event(summary),
         "\n".join(_notes(scan, streams, summary)),
         str(lost),
         "\n".join(_raster(streams)),
@@ -84,19 +83,18 @@ def _as_text(scan: "Scan", streams: "Streams", summary: "StreamsSummary", lost: 
     return "\n\n".join(part for part in parts if part)
 
 
-def _together(summary: "StreamsSummary") -> str:
-    """How many events observe one channel, two, ..."""
+def _channels_per_event(summary: "StreamsSummary") -> str:
     seen = [(number, count) for number, count in enumerate(summary.together.tolist()) if count]
-    told = [
+    parts = [
         f"{count:,} observe{'s' * (count == 1)} {number:,} channel{'s' * (number > 1)}" for number, count in seen[:5]
     ]
     if seen[5:]:
-        told.append(f"{sum(count for _, count in seen[5:]):,} observe {seen[5][0]:,} to {seen[-1][0]:,}")
-    return f"Of {summary.events:,} events, {', '.join(told)}."
+        parts.append(f"{sum(count for _, count in seen[5:]):,} observe {seen[5][0]:,} to {seen[-1][0]:,}")
+    return f"Of {summary.events:,} events, {', '.join(parts)}."
 
 
 def _notes(scan: "Scan", streams: "Streams", summary: "StreamsSummary") -> list[str]:
-    """What a person should know of these rows before going on."""
+    """Properties of the table that a user should know before training on it."""
     from logcde.streams import NumericClock
     from logcde.streams.schema import listed
 
@@ -104,89 +102,88 @@ def _notes(scan: "Scan", streams: "Streams", summary: "StreamsSummary") -> list[
     gone = {name: count for name, count in scan.missing.items() if count}
     if gone:
         most = sorted(gone, key=lambda name: -gone[name])[:5]
-        told = ", ".join(f"{name}: {gone[name]:,}" for name in most) + (", ..." if len(gone) > 5 else "")
-        lines.append(f"Missing values, which are no observations: {sum(gone.values()):,} ({told}).")
-    if merged := _merged(scan, summary):
-        lines.append(f"Stamps that repeat: {merged:,} values of a channel at a stamp that had one already.")
-    counts = summary.channel_observations
-    never = [summary.channels[k] for k in np.flatnonzero(counts == 0)]
+        counts = ", ".join(f"{name}: {gone[name]:,}" for name in most) + (", ..." if len(gone) > 5 else "")
+        lines.append(f"Missing values: {sum(gone.values()):,} ({counts}). They are not observations.")
+    if repeated := _repeated_values(scan, summary):
+        lines.append(f"Repeated values of a channel at one stamp: {repeated:,}.")
+    observations = summary.channel_observations
+    never = [summary.channels[k] for k in np.flatnonzero(observations == 0)]
     if never:
-        lines.append(f"Channels without a single observation: {listed(never)}.")
-    same = (counts > 1) & (summary.channel_lowest == summary.channel_highest)
+        lines.append(f"Channels without observations: {listed(never)}.")
+    same = (observations > 1) & (summary.channel_lowest == summary.channel_highest)
     if same.any():
         constant = [summary.channels[k] for k in np.flatnonzero(same)]
-        lines.append(f"Channels whose value is always the same, so that only counts tell of them: {listed(constant)}.")
+        lines.append(f"Constant channels, of which only the observation times are informative: {listed(constant)}.")
     first = float(streams.times.min(initial=np.inf))
     span = float(streams.times.max(initial=0.0)) - first
     if isinstance(streams.schema.clock, NumericClock) and first > 10 * span:
         lines.append(
-            f"Series begin at 0, but the first stamp is {first:.10g}: if stamps count from 1970, pass --epoch s (or "
-            "ms, us, ns); otherwise subtract the first stamp."
+            f"The observation window begins at 0, but the first stamp is {first:.10g}. If stamps count from 1970, pass "
+            "--epoch s (or ms, us, ns); otherwise subtract the first stamp."
         )
     return lines
 
 
-def _merged(scan: "Scan", summary: "StreamsSummary") -> int:
-    """How many values were told again, or told otherwise, at the same stamp."""
+def _repeated_values(scan: "Scan", summary: "StreamsSummary") -> int:
+    """Values that were merged into another observation of the same channel at the same stamp."""
     rows = scan.sizes.sum() * len(scan.layout.values)
     return int(rows) - sum(scan.missing.values()) - summary.observations
 
 
 def _raster(streams: "Streams") -> list[str]:
-    """When the first series were observed, as text: the darker, the more observations."""
+    """Observation times of the first series as lines of text."""
     if not len(streams):
         return []
-    lines = [f"When channels were observed, from the start to the horizon (none to many: {LEVELS!r}):"]
-    names, rest = streams.schema.channels[:LANES], len(streams.schema.channels) - LANES
+    lines = [f"Observation times, from the start to the horizon (density: {DENSITIES!r}):"]
+    names, rest = streams.schema.channels[:MOST_CHANNELS], len(streams.schema.channels) - MOST_CHANNELS
     width = max(map(len, names))
-    columns = max(FEWEST, COLUMNS - width - len("   []"))
-    for series in range(min(PRINTED, len(streams))):
+    columns = max(LEAST_RASTER_WIDTH, LINE_WIDTH - width - len("   []"))
+    for series in range(min(TEXT_SERIES, len(streams))):
         one = streams[series]
         place = np.minimum(one.times / one.horizon[0] * columns, columns - 1).astype(np.int64)
         shown = one.channel < len(names)
         cells = np.zeros((len(names), columns), np.int64)
         np.add.at(cells, (one.channel[shown], np.repeat(place, np.diff(one.obs_offsets))[shown]), 1)
-        level = np.ceil(cells / max(1, cells.max()) * (len(LEVELS) - 1)).astype(np.int64)
+        density = np.ceil(cells / max(1, cells.max()) * (len(DENSITIES) - 1)).astype(np.int64)
         lines.append(f"series {one.ids.tolist()[0]!r}")
-        rows = ("".join(LEVELS[cell] for cell in row) for row in level)
+        rows = ("".join(DENSITIES[cell] for cell in row) for row in density)
         lines += [f"  {name:{width}} [{row}]" for name, row in zip(names, rows, strict=True)]
         if rest > 0:
-            lines.append(f"  and {rest:,} channels more")
+            lines.append(f"  and {rest:,} more channels")
     return lines
 
 
-def _draw(streams: "Streams", file: Path) -> None:
-    from logcde.errors import TableError
+def _plot(streams: "Streams", file: Path) -> None:
     from logcde.plot import figure_of, save, series_raster
 
-    lanes = min(DRAWN, len(streams))
+    series = min(FIGURE_SERIES, len(streams))
     try:
-        figure = figure_of(8, 1.2 + 0.45 * lanes)
-        series_raster(figure.subplots(), streams[:lanes], streams.schema.channels[:LANES])
+        figure = figure_of(8, 1.2 + 0.45 * series)
+        series_raster(figure.subplots(), streams[:series], streams.schema.channels[:MOST_CHANNELS])
         save(figure, file)
     except ImportError as error:
-        raise TableError('A figure needs Matplotlib, which is not installed: pip install "logcde[plot]".') from error
+        raise TableError("Figures need Matplotlib, which is not installed.", 'pip install "logcde[plot]".') from error
     except (OSError, ValueError) as error:
-        raise TableError(f"The figure {file} cannot be written: {error}. Give another name with --plot.") from error
+        raise TableError(f"The figure {file} cannot be written: {error}.", "Give another name with --plot.") from error
 
 
 def _as_json(scan: "Scan", streams: "Streams", summary: "StreamsSummary", lost: "Unseen") -> str:
     content = {
         "file": str(scan.file.path),
         "rows": scan.rows,
-        "merged": _merged(scan, summary),
+        "merged": _repeated_values(scan, summary),
         "missing": scan.missing,
         "horizon": float(streams.horizon.max(initial=0.0)),
         "summary": {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)},
         "unseen": dataclasses.asdict(lost),
     }
-    return json.dumps(_plain(content), ensure_ascii=False, allow_nan=False)
+    return json.dumps(_json_value(content), ensure_ascii=False, allow_nan=False)
 
 
-def _plain(item: Any) -> Any:
-    """Arrays as lists, and numbers that are none as null."""
+def _json_value(item: Any) -> Any:
+    """Arrays as lists; numbers that are not finite as null."""
     if isinstance(item, dict):
-        return {key: _plain(value) for key, value in item.items()}
+        return {key: _json_value(value) for key, value in item.items()}
     if isinstance(item, np.ndarray | tuple | list):
-        return [_plain(value) for value in (item.tolist() if isinstance(item, np.ndarray) else item)]
+        return [_json_value(value) for value in (item.tolist() if isinstance(item, np.ndarray) else item)]
     return None if isinstance(item, float) and not math.isfinite(item) else item

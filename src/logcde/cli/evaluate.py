@@ -1,4 +1,4 @@
-"""`logcde evaluate`: how good a trained model is on series whose answers are known."""
+"""`logcde evaluate`: score a trained model on series with known targets."""
 
 import dataclasses
 import json
@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from logcde.cli.targets import Answers
-from logcde.cli.trained import Columns
+from logcde.cli.targets import TargetOptions
+from logcde.cli.trained import TableOverrides
+from logcde.errors import TableError
 
 if TYPE_CHECKING:
+    from logcde.cli.scores import Scores
     from logcde.cli.targets import Examples
-    from logcde.cli.tasks import Scored
     from logcde.cli.trained import Trained
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluate:
-    """Say how good a trained model is on series whose answers are known, beside always giving the same answer.
+    """Score a trained model on series with known targets, against the best constant prediction.
 
-    Columns are named as in training, unless it is said otherwise. The table is read into memory. Examples:
+    Columns have the names of the training table, unless options say otherwise. The table is read into memory. Examples:
 
     logcde evaluate model/ new.parquet --targets outcomes.csv
 
@@ -29,89 +30,89 @@ class Evaluate:
     """
 
     model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL")]
-    """The folder that logcde train wrote."""
+    """Folder that logcde train wrote."""
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """A table of observations like that of training."""
-    answers: tyro.conf.OmitArgPrefixes[Answers]
-    columns: tyro.conf.OmitArgPrefixes[Columns]
+    """Table of observations in the form of the training table."""
+    target_options: tyro.conf.OmitArgPrefixes[TargetOptions]
+    overrides: tyro.conf.OmitArgPrefixes[TableOverrides]
     held_out: bool = False
-    """Look only at those series that training has held out."""
+    """Score only the series that training held out."""
     json: bool = False
-    """Print JSON, for machines."""
+    """Print JSON."""
 
     def run(self) -> int:
-        """Do it."""
-        from logcde.cli.trained import as_trained, load_trained
+        """Print the scores and return the exit code."""
+        from logcde.cli.trained import load_trained
 
         try:
-            with as_trained():
-                trained = load_trained(self.model)
-                examples = known_examples(trained, self.file, self.answers, self.columns, self.held_out)
-                scored = scored_by(trained, examples)
+            trained = load_trained(self.model)
+            examples = read_test_examples(trained, self.file, self.target_options, self.overrides, self.held_out)
+            scores = score_examples(trained, examples)
         except KeyboardInterrupt:
             sys.stderr.write("logcde: stopped.\n")
             return 130
-        sys.stdout.write((self._as_json(scored) if self.json else _as_text(self.file, scored)) + "\n")
+        sys.stdout.write((self._as_json(scores) if self.json else _as_text(self.file, scores)) + "\n")
         return 0
 
-    def _as_json(self, scored: "Scored") -> str:
+    def _as_json(self, scores: "Scores") -> str:
         content = {
             "model": str(self.model),
             "file": str(self.file),
-            "series": scored.series,
-            "predictions": len(scored.ids),
-            "metrics": scored.metrics,
-            "baseline": scored.baseline,
-            "unknown_classes": {str(one): count for one, count in scored.unknown.items()},
+            "series": scores.series,
+            "predictions": len(scores.ids),
+            "metrics": scores.metrics,
+            "baseline": scores.baseline,
+            "unknown_classes": {str(one): count for one, count in scores.unknown.items()},
         }
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 
-def known_examples(trained: "Trained", file: Path, answers: Answers, columns: Columns, held_out: bool) -> "Examples":
-    """Series with answers, read and ended as in training; those only that were held out if that is wanted."""
+def read_test_examples(
+    trained: "Trained", file: Path, target_options: TargetOptions, overrides: TableOverrides, held_out: bool
+) -> "Examples":
+    """Series with targets, read as in training; if `held_out`, only those that training held out."""
     import numpy as np
 
     from logcde.cli.resume import digest
     from logcde.cli.targets import read_examples
-    from logcde.errors import TableError
 
     run = trained.run
-    if answers.target is None and trained.task.name != "forecast" and run is not None:
-        answers = dataclasses.replace(answers, target=run.outputs[0])
+    if target_options.target is None and trained.task.name != "forecast" and run is not None:
+        target_options = dataclasses.replace(target_options, target=run.outputs[0])
     outputs = trained.outputs if trained.task.name == "forecast" else ()
-    table = columns.table(file, trained.table)
-    examples = read_examples(table, answers, trained.task.name, trained.estimator.schema_, outputs)
-    examples = examples.ended(trained.estimator.gap_)
+    table = overrides.table(file, trained.table)
+    examples = read_examples(table, target_options, trained.task.name, trained.estimator.schema_, outputs)
+    examples = examples.ending(trained.estimator.gap_)
     if not held_out:
         if run is not None and run.data.held_out and digest(file) == run.data.sha256:
             sys.stderr.write(
-                "logcde: this is the table that the model was trained on, so it knows most of the answers. Pass "
-                "--held-out to look only at series that it has never seen.\n"
+                "logcde: the model was trained on most series of this table. Pass --held-out to score only the series "
+                "that training held out.\n"
             )
         return examples
     kept = set() if run is None or run.held_out is None else set(run.held_out.series)
     chosen = np.flatnonzero([one in kept for one in examples.streams.ids.tolist()])
     if not len(chosen):
         raise TableError(
-            f"None of the series of {file} was held out when {trained.folder} was trained. Leave out --held-out, or "
-            "give the table of the training."
+            f"Training of {trained.folder} held out none of the series of {file}.",
+            "Leave out --held-out, or give the training table.",
         )
     return examples[chosen]
 
 
-def scored_by(trained: "Trained", examples: "Examples") -> "Scored":
-    """The scores of a model, beside those of the answer that is the best without looking; of training, if known."""
-    from logcde.cli.tasks import score
+def score_examples(trained: "Trained", examples: "Examples") -> "Scores":
+    """Scores of a trained model, and of the best constant prediction on its training series if they are known."""
+    from logcde.cli.scores import score
 
     task, classes = trained.task, trained.classes
     prior = None if trained.run is None else trained.run.prior
     if prior is None:
-        prior = task.prior(task.truth(examples.answers, examples.streams)[1], classes)
+        prior = task.prior(task.truth(examples.targets, examples.streams)[1], classes)
     return score(task, trained.estimator, examples, prior, classes)
 
 
-def _as_text(file: Path, scored: "Scored") -> str:
-    from logcde.cli.tasks import table_of
+def _as_text(file: Path, scores: "Scores") -> str:
+    from logcde.cli.scores import score_table
 
-    rows = f" at {len(scored.ids):,} times" if len(scored.ids) != scored.series else ""
-    return "\n".join(table_of(scored, f"On {scored.series:,} series of {file}{rows}"))
+    times = f" at {len(scores.ids):,} times" if len(scores.ids) != scores.series else ""
+    return "\n".join(score_table(scores, f"Scores on {scores.series:,} series of {file}{times}"))

@@ -1,14 +1,19 @@
-"""`logcde`: its commands and their options. What a command needs is imported when it is run, and not before."""
+"""`logcde`: dispatch to the commands, and print an error that the user can act on as one sentence.
+
+Commands are dataclasses whose fields are options; tyro makes the parser from them. Every import here must stay light:
+the modules of commands import JAX, pyarrow and Matplotlib inside functions.
+"""
 
 import dataclasses
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Annotated, Any, NoReturn, Union
 
 import tyro
 
+from logcde.cli.advice import ADVICE, TRAINED_ADVICE
 from logcde.cli.config import with_config
 from logcde.cli.describe import Describe
 from logcde.cli.embed import Embed
@@ -18,18 +23,9 @@ from logcde.cli.report import Report
 from logcde.cli.stream import Stream
 from logcde.cli.stress import Stress
 from logcde.cli.train import Train
-from logcde.errors import LogcdeError
+from logcde.errors import LogcdeError, Remedy
 
-
-@dataclasses.dataclass(frozen=True)
-class Cite:
-    """Print what to cite, as BibTeX. Example: logcde cite >> references.bib"""
-
-    def run(self) -> int:
-        """Do it."""
-        sys.stdout.write(PAPER)
-        return 0
-
+DESCRIPTION = "Learn from irregular, asynchronous observation streams without interpolation."
 
 PAPER = """@article{walker2026faithful,
   title = {Faithful Embeddings of Irregular and Asynchronous Data for Online {Log-NCDEs}},
@@ -37,6 +33,17 @@ PAPER = """@article{walker2026faithful,
   year = {2026},
 }
 """
+
+
+@dataclasses.dataclass(frozen=True)
+class Cite:
+    """Print the paper to cite, as BibTeX. Example: logcde cite >> references.bib"""
+
+    def run(self) -> int:
+        """Print the entry and return the exit code."""
+        sys.stdout.write(PAPER)
+        return 0
+
 
 COMMANDS: dict[str, type] = {
     "describe": Describe,
@@ -49,30 +56,42 @@ COMMANDS: dict[str, type] = {
     "stream": Stream,
     "cite": Cite,
 }
+COMMAND_ADVICE: dict[type, Mapping[Remedy, str]] = {Evaluate: TRAINED_ADVICE, Predict: TRAINED_ADVICE}
+"""Commands that phrase some remedies in their own way."""
+MOVED = {
+    "reproduce": "python -m experiments NAME",
+    "datasets": "python -m experiments datasets",
+    "bench": "python -m benchmarks",
+    "demo": "make demo",
+}
+"""Commands of version 0.1.0 that are no longer in the package, and what replaces them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command. An error that a person can act on is a sentence, not a trace."""
+    """Run a command and exit with its code; a `LogcdeError` becomes one message on standard error."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] in MOVED:
+        instead = f"Run `{MOVED[given[0]]}` in a clone of the repository."
+        sys.exit(f"logcde: {given[0]!r} is no longer a command of logcde. {instead}")
     try:
         default = with_config(given[1:], Train) if given[:1] == ["train"] else None
     except LogcdeError as error:
-        sys.exit(f"logcde: {error}")
+        sys.exit(f"logcde: {error.phrased(ADVICE)}")
     brief = not given or given[0] in ("-h", "--help")
     options: dict[str, Any] = {} if default is None else {"default": default}
-    command = tyro.cli(_choice(brief), prog="logcde", description=DESCRIPTION, args=given, **options)
-    # Being asked to end is the same as Ctrl-C, which also works where a shell has it ignored for what runs behind it.
+    command = tyro.cli(_parser_type(brief), prog="logcde", description=DESCRIPTION, args=given, **options)
+    # SIGTERM acts as Ctrl-C, and Ctrl-C also works in background jobs, for which shells ignore SIGINT.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
+        signal.signal(number, _interrupt)
     try:
         code = command.run()
     except LogcdeError as error:
-        sys.exit(f"logcde: {error}")
+        sys.exit(f"logcde: {error.phrased(COMMAND_ADVICE.get(type(command), ADVICE))}")
     sys.exit(code)
 
 
-def _choice(brief: bool) -> Any:
-    """All commands, as tyro takes them. The list of them has a line for each, which is the first of its own help."""
+def _parser_type(brief: bool) -> Any:
+    """The union of all commands; if `brief`, each is described by the first line of its docstring."""
     subcommands = (
         Annotated[
             command, tyro.conf.subcommand(name, description=_first_line(command.__doc__ or "") if brief else None)
@@ -86,11 +105,8 @@ def _first_line(text: str) -> str:
     return text.strip().split("\n")[0]
 
 
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
-
-
-DESCRIPTION = "Learning from irregular, asynchronous observation streams, without filling a gap."
 
 
 if __name__ == "__main__":

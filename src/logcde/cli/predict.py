@@ -1,22 +1,22 @@
-"""`logcde predict`: what a trained model says about the series of a table, as a table, for files of any size."""
+"""`logcde predict`: write the predictions of a trained model for a table, which may be larger than memory."""
 
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import tyro
 
-from logcde.cli.output import Output, bar, check_output, writing
-from logcde.cli.table import Table
-from logcde.cli.trained import Columns
+from logcde.cli.output import OutputTable, check_output, open_output, progress_bar
+from logcde.cli.table import TableOptions
+from logcde.cli.trained import TableOverrides
 from logcde.errors import TableError
 
 if TYPE_CHECKING:
-    from logcde.cli.tasks import Predicted
+    from logcde.cli.tasks import Predictions
     from logcde.cli.trained import Trained
     from logcde.streams import Streams
     from logcde.streams.file_scan import Scan
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Predict:
-    """Write what a trained model predicts for every series: a class with probabilities, a number, or a forecast.
+    """Write the predictions of a trained model for every series: a class with probabilities, a number, or forecasts.
 
-    Columns are named as in training, unless it is said otherwise. The table is read twice, in pieces: it may be larger
-    than memory. Examples:
+    Columns have the names of the training table, unless options say otherwise. The table is read twice, in pieces: it
+    may be larger than memory. Examples:
 
     logcde predict model/ new.parquet -o predictions.parquet
 
@@ -35,96 +35,99 @@ class Predict:
     """
 
     model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL")]
-    """The folder that logcde train wrote."""
+    """Folder that logcde train wrote."""
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """A table of observations like that of training, without answers."""
-    columns: tyro.conf.OmitArgPrefixes[Columns]
+    """Table of observations in the form of the training table; targets are not needed."""
+    overrides: tyro.conf.OmitArgPrefixes[TableOverrides]
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
-    """The file to write, .parquet, .csv or .jsonl: the series, the time that each prediction is for, and what it is."""
+    """File to write, .parquet, .csv or .jsonl: columns of the series, the time predicted for, and the prediction."""
     at: Path | None = None
-    """Forecasts: a table of stamps to predict at, with columns named as in FILE; without a column of series they are
-    those of all. By default the end of each series."""
+    """Forecasts: table of query times, with columns named as in FILE; without a series column they hold for all series.
+    By default the end of each series."""
     every: str | None = None
-    """Forecasts: predict at every multiple of this, a number in the units of time or a duration such as 90min, and at
-    the end."""
+    """Forecasts: predict at all multiples of this, a number in units of time or a duration such as 90min, and at the
+    end."""
     rows: int = 500_000
-    """About how many rows of the table are in memory at once. Series stay whole, so one may take more."""
+    """Rows of the table in memory at once, approximately. Series stay whole, so one may take more."""
 
     def run(self) -> int:
-        """Do it."""
-        from logcde.cli.trained import as_trained, load_trained
+        """Write the predictions and return the exit code."""
+        from logcde.cli.trained import load_trained
 
         try:
-            with as_trained():
-                check_output(self.output, self.file)
-                trained = load_trained(self.model)
-                with writing(self.output) as output:
-                    series = self._write(output, trained)
+            check_output(self.output, self.file)
+            trained = load_trained(self.model)
+            with open_output(self.output) as output:
+                series = self._write(output, trained)
         except KeyboardInterrupt:
             sys.stderr.write(f"logcde: stopped. {self.output} was not written.\n")
             return 130
-        sys.stdout.write(f"{self.output}: {output.rows:,} predictions for {series:,} series\n")
+        sys.stdout.write(f"Wrote {output.rows:,} predictions for {series:,} series to {self.output}.\n")
         return 0
 
-    def _write(self, output: Output, trained: "Trained") -> int:
-        from logcde.cli.targets import end
+    def _write(self, output: OutputTable, trained: "Trained") -> int:
+        """Write all predictions. Returns the number of series."""
+        from logcde.cli.targets import with_end
         from logcde.streams.file_scan import some_streams
 
-        table = self.columns.table(self.file, trained.table)
-        with bar("looking", None) as report:
+        table = self.overrides.table(self.file, trained.table)
+        with progress_bar("scanning", None) as report:
             scan = table.scan(report, schema=trained.estimator.schema_)
-        asked = self._asked(table, scan)
-        content = trained.task.columns(trained.outputs, trained.classes)
-        kinds: Any = None
+        query_times = self._query_times(table, scan)
+        columns = trained.task.columns(trained.outputs, trained.classes)
+        schema: Any = None
         written = 0
         with (
-            bar("predicting", scan.rows) as report,
-            # Closed whatever happens, so that no temporary file outlives it.
+            progress_bar("predicting", scan.rows) as report,
+            # Closed in any case, so that no temporary file outlives it.
             contextlib.closing(some_streams(scan, self.output.parent, report, group=self.rows)) as groups,
         ):
             for group in groups:
-                streams, at = asked(end(group, table, trained.estimator.gap_))
+                streams, at = query_times(with_end(group, table, trained.estimator.gap_))
                 if not len(streams):
                     continue
-                found = trained.task.predict(trained.estimator, streams, at)
-                made = _table(streams, found, content, scan, table)
-                if kinds is None:
-                    kinds = made.schema
-                    output.begin(kinds)
-                output.write(made.cast(kinds))
+                predictions = trained.task.predict(trained.estimator, streams, at)
+                made = _output_table(streams, predictions, columns, scan, table)
+                if schema is None:
+                    schema = made.schema
+                    output.begin(schema)
+                output.write(made.cast(schema))
                 written += len(streams)
         return written
 
-    def _asked(self, table: Table, scan: "Scan") -> "Callable[[Streams], tuple[Streams, Any]]":
-        """When forecasts are asked for."""
-        from logcde.cli.partition_options import of_length, queries_of
+    def _query_times(self, table: TableOptions, scan: "Scan") -> "Callable[[Streams], tuple[Streams, Any]]":
+        """From some series to those of them that have queries, and the query times; None for the ends of series."""
+        from logcde.cli.partition_options import every_partition, read_query_times
 
         if self.at is not None and self.every is not None:
-            raise TableError("--at and --every exclude each other. Leave one of them out.")
+            raise TableError("--at and --every exclude each other.", "Leave one of them out.")
         if self.every is not None:
-            partition = of_length(self.every, scan.schema.clock)
+            partition = every_partition(self.every, scan.schema.clock)
             return lambda streams: (streams, partition)
         if self.at is None:
             return lambda streams: (streams, None)
-        return queries_of(self.at, table, scan)
+        return read_query_times(self.at, table, scan)
 
 
-def _table(
-    streams: "Streams", found: "Predicted", content: "dict[str, Callable[[Predicted], Any]]", scan: "Scan", table: Table
+def _output_table(
+    streams: "Streams",
+    predictions: "Predictions",
+    columns: "Mapping[str, Callable[[Predictions], Any]]",
+    scan: "Scan",
+    table: TableOptions,
 ) -> Any:
-    """Rows of the output."""
     from logcde.streams.clock import DatetimeClock
     from logcde.streams.frames import arrow
 
     pyarrow, clock = arrow(), streams.schema.clock
-    origins = None if streams.origins is None else streams.origins[found.series]
-    stamps = pyarrow.array(clock.stamps(found.time, origins))
+    origins = None if streams.origins is None else streams.origins[predictions.series]
+    stamps = pyarrow.array(clock.stamps(predictions.time, origins))
     if isinstance(clock, DatetimeClock):
         stamps = stamps.cast(pyarrow.timestamp(clock.resolution, clock.zone))
-    ids = pyarrow.array(streams.ids[found.series].tolist())
-    columns = {scan.layout.series or "series": ids, table.time: stamps}
-    for name, of in content.items():
-        if name in columns:
-            raise TableError(f"The output would have two columns named {name!r}. Rename that column of the table.")
-        columns[name] = pyarrow.array(np.asarray(of(found)).tolist())
-    return pyarrow.table(columns)
+    ids = pyarrow.array(streams.ids[predictions.series].tolist())
+    made = {scan.layout.series or "series": ids, table.time: stamps}
+    for name, values in columns.items():
+        if name in made:
+            raise TableError(f"The output would have two columns named {name!r}.", "Rename that column of the table.")
+        made[name] = pyarrow.array(np.asarray(values(predictions)).tolist())
+    return pyarrow.table(made)

@@ -1,4 +1,4 @@
-"""`logcde report`: a page about a training run, for people."""
+"""`logcde report`: write an HTML page about a training run."""
 
 import dataclasses
 import sys
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from logcde.cli.trained import kind, needing
+from logcde.cli.trained import needing, saved_type
 from logcde.errors import ArtefactError
 
 
@@ -16,7 +16,7 @@ from logcde.errors import ArtefactError
 class Report:
     """Write one HTML page about a trained model: scores, predictions, training, data, settings, and how to repeat it.
 
-    The page needs nothing beside itself, so it can be sent and kept as one file. Examples:
+    The page is self-contained: one file to send or archive. Examples:
 
     logcde report model/
 
@@ -24,18 +24,18 @@ class Report:
     """
 
     model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL")]
-    """The folder that logcde train wrote."""
+    """Folder that logcde train wrote."""
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
-    """The file to write; report.html in that folder if not given."""
+    """File to write; by default report.html in that folder."""
 
     def run(self) -> int:
-        """Do it."""
+        """Write the page and return the exit code."""
         try:
             target = write_report(self.model, self.output)
         except KeyboardInterrupt:
             sys.stderr.write("logcde: stopped. No report was written.\n")
             return 130
-        sys.stdout.write(f"{target}: the report. Open it in a browser.\n")
+        sys.stdout.write(f"Wrote the report to {target}. Open it in a browser.\n")
         return 0
 
 
@@ -47,20 +47,20 @@ def write_report(folder: Path, output: Path | None = None) -> Path:
     from logcde.report.page import page
     from logcde.report.record import RUN, read_run
 
-    kind(folder)
+    saved_type(folder)
     run = read_run(folder)
     if run is None:
         raise ArtefactError(
-            f"{folder} has no {RUN}, the record of a training run: its model was saved from Python. Reports are about "
-            "models that logcde train wrote."
+            f"{folder} has no {RUN}, the record of a training run: its model was saved from Python.",
+            "Reports are about models that logcde train wrote.",
         )
     target = folder / REPORT if output is None else output
     if target.is_dir():
-        raise ArtefactError(f"{target} is a folder. Give the name of a file with -o, such as {target / REPORT}.")
+        raise ArtefactError(f"{target} is a folder.", f"Give the name of a file with -o, such as {target / REPORT}.")
     if target.resolve().parent == folder.resolve() and target.name != REPORT:
         raise ArtefactError(
-            f"In the folder of a model a report is called {REPORT}, and not {target.name}. Choose another folder with "
-            "-o, or leave out -o."
+            f"A report in the folder of its model must be named {REPORT}, not {target.name}.",
+            "Choose another folder with -o, or leave out -o.",
         )
     with needing_figures():
         text = page(run, as_toml(run.config))
@@ -68,11 +68,11 @@ def write_report(folder: Path, output: Path | None = None) -> Path:
         return write_whole(target, text)
     except OSError as error:
         raise ArtefactError(
-            f"{target} cannot be written: {error.strerror or error}. Nothing was left behind. See whether the folder "
-            "may be written to and has room, or choose another with -o."
+            f"{target} cannot be written: {error.strerror or error}. Nothing was left behind.",
+            "Check the permissions and the free space of its folder, or choose another path with -o.",
         ) from error
 
 
 def needing_figures() -> AbstractContextManager[None]:
-    """Say what to install where Matplotlib is missing."""
+    """Name the extra to install where Matplotlib is missing."""
     return needing("matplotlib", "Reports need Matplotlib", "plot")

@@ -1,4 +1,4 @@
-"""All series of a stream: a line goes in, and is taken as a whole or not at all; answers come out."""
+"""A model and the series of a stream: each line is applied completely or refused, and answers come out."""
 
 import dataclasses
 import enum
@@ -7,8 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from logcde.cli.stream_lines import Answer, Id, Line, Stamp, from_ticks, meant, read_line, since, ticks_of, time_of
-from logcde.errors import ModelError, StreamError
+from logcde.cli.stream_lines import (
+    Answer,
+    Id,
+    Line,
+    Stamp,
+    did_you_mean,
+    origin_ticks,
+    read_line,
+    time_of,
+    with_origin,
+    with_origin_ticks,
+)
+from logcde.errors import ModelError, StreamError, Where
 from logcde.models import AbstractOnlineModel
 from logcde.online import Predictor
 from logcde.online.serving import Service
@@ -20,7 +31,7 @@ MOST_INTERVALS = 1_000_000
 
 
 class When(enum.Enum):
-    """What is answered beside requests: every observation, the ends of intervals, nothing."""
+    """When to predict, besides requests: after every event, at the ends of intervals, never."""
 
     EVENT = "event"
     INTERVAL = "interval"
@@ -29,7 +40,7 @@ class When(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Series:
-    """A series that has begun, what never changes about it, and how its stamps are read."""
+    """The state of one series: its predictor, its clock and its static features."""
 
     predictor: Predictor
     clock: Clock
@@ -37,9 +48,12 @@ class Series:
 
 
 class Session:
-    """A model and the series that have begun.
+    """A model and the state of all series.
 
-    `present` makes an array of outputs into what is written of it: here outputs could get their names.
+    Args:
+        model: The model.
+        when: When to predict, besides requests.
+        to_json: From the model's outputs to a prediction in JSON.
     """
 
     def __init__(
@@ -47,46 +61,45 @@ class Session:
         model: AbstractOnlineModel,
         when: When = When.EVENT,
         *,
-        present: Callable[[np.ndarray], Any] = np.ndarray.tolist,
+        to_json: Callable[[np.ndarray], Any] = np.ndarray.tolist,
     ) -> None:
         self._service = Service.of(model, None, None, None, None)
-        self._when, self._present = when, present
+        self._when, self._to_json = when, to_json
         schema, rule = self._service.coordinates.schema, self._service.partition
         self._clock, self._terms = schema.clock, len(schema.terms)
         self._channels = {name: place for place, name in enumerate(schema.channels)}
-        self._blank = np.full(len(schema.channels), np.nan)
+        self._no_values = np.full(len(schema.channels), np.nan)
         self._static = model.statics
         self._far = MOST_INTERVALS * rule.length(schema.clock) if isinstance(rule, Every) else np.inf
-        # Where all series begin the same, the model need be asked only once where that is.
-        self._fresh = None if self._static else Predictor.serving(self._service)
+        # Without static features all series start in the same state, which is computed once.
+        self._initial = None if self._static else Predictor.serving(self._service)
         self._series: dict[Id, Series] = {}
 
     def __len__(self) -> int:
         return len(self._series)
 
     def take(self, text: bytes) -> list[Answer]:
-        """Take one line and answer. If it is refused, by a `StreamError`, nothing has changed."""
+        """Apply one line, and return the answers to it.
+
+        Raises:
+            StreamError: If the line is refused; then nothing has changed. `where` names its series and stamp.
+        """
         line = read_line(text)
-        if line.values is not None:
-            return self._observe(line, line.values)
-        series = self._series.get(line.series)
-        if series is None:
-            raise StreamError(f"There is no series {line.series!r} yet. It begins with its first values.")
-        if line.predict is not None:
-            at = self._time(line.predict, series)
-            return [Answer(line.series, line.predict, self._present(series.predictor.predict(at)))]
-        if line.close is not None:
-            self._close(self._time(line.close, series), series)
-        else:
-            del self._series[line.series]
-        return []
+        try:
+            return self._apply(line)
+        except StreamError as error:
+            channel = None if error.where is None else error.where.channel
+            error.where = Where(series=line.series, channel=channel, stamp=line.stamp)
+            raise
 
     def state(self) -> list[Any]:
-        """Everything there is to know of all series, in lists, numbers and mappings that JSON can hold."""
-        return [[name, one.static, ticks_of(one.clock), one.predictor.state()] for name, one in self._series.items()]
+        """The state of all series, as lists, numbers and mappings that JSON can hold."""
+        return [
+            [name, one.static, origin_ticks(one.clock), one.predictor.state()] for name, one in self._series.items()
+        ]
 
     def restore(self, state: list[Any]) -> None:
-        """Go on from what `state` returned."""
+        """Continue from what `state` returned."""
         try:
             self._series = {name: self._restored(*rest) for name, *rest in state}
         except (TypeError, ValueError) as error:
@@ -95,71 +108,96 @@ class Session:
     def _restored(self, static: list[float] | None, ticks: int | None, state: dict[str, Any]) -> Series:
         clock = self._clock
         if isinstance(clock, DatetimeClock) and ticks is not None:
-            clock = from_ticks(ticks, clock)
-        return Series(self._new(static).restore(state), clock, static)
+            clock = with_origin_ticks(ticks, clock)
+        return Series(self._new_predictor(static).restore(state), clock, static)
+
+    def _apply(self, line: Line) -> list[Answer]:
+        if line.values is not None:
+            return self._observe(line, line.values)
+        series = self._series.get(line.series)
+        if series is None:
+            raise StreamError(f"There is no series {line.series!r}.", 'A series begins with its first "values".')
+        if line.predict is not None:
+            at = self._time(line.predict, series)
+            return [Answer(line.series, line.predict, self._to_json(series.predictor.predict(at)))]
+        if line.close is not None:
+            self._close(self._time(line.close, series), series)
+        else:
+            del self._series[line.series]
+        return []
 
     def _observe(self, line: Line, values: dict[str, float | None]) -> list[Answer]:
         name, stamp, row = line.series, line.time, self._row(values)
         if stamp is None:
-            raise StreamError('"time" is missing, the stamp of these values.')
+            raise StreamError('"time", the stamp of these values, is missing.')
         if line.terms is not None and len(line.terms) != self._terms:
             raise StreamError(f"The line has {len(line.terms)} terms, but the model takes {self._terms}.")
         known = self._series.get(name)
         if known is not None and (line.static is not None or line.origin is not None):
-            raise StreamError(f"Series {name!r} has begun already: only its first line says what never changes.")
+            raise StreamError(
+                f"Series {name!r} has begun already.", 'Give "static" and "origin" in its first line only.'
+            )
         series = self._begin(line, stamp) if known is None else known
         time = self._time(stamp, series)
-        answers = self._ends(name, time, series) if self._when is When.INTERVAL else []
+        answers = self._interval_ends(name, time, series) if self._when is When.INTERVAL else []
         try:
             series.predictor.observe(time, row, line.terms)
         except StreamError as error:
-            raise StreamError(_out_of_order(name, stamp, time, series) or str(error)) from error
+            in_stamps = _out_of_order(name, stamp, time, series)
+            if in_stamps is None:
+                raise
+            raise in_stamps from error
         if known is None:
             self._series[name] = series
         if self._when is When.EVENT:
-            answers.append(Answer(name, stamp, self._present(series.predictor.predict(time))))
+            answers.append(Answer(name, stamp, self._to_json(series.predictor.predict(time))))
         return answers
 
-    def _ends(self, name: Id, time: float, series: Series) -> list[Answer]:
+    def _interval_ends(self, name: Id, time: float, series: Series) -> list[Answer]:
         show = series.clock.show if isinstance(series.clock, DatetimeClock) else float
-        return [Answer(name, show(end), self._present(one)) for end, one in series.predictor.ends(time)]
+        return [Answer(name, show(end), self._to_json(one)) for end, one in series.predictor.ends(time)]
 
     def _begin(self, line: Line, stamp: Stamp) -> Series:
         clock, static = self._clock, line.static
         if len(static or ()) != self._static:
             raise StreamError(
                 f"The first line of series {line.series!r} has {len(static or ())} static features, but the model "
-                f'takes {self._static}. Give them as "static": [...].'
+                f"takes {self._static}.",
+                'Give them as "static": [...].',
             )
         if isinstance(clock, DatetimeClock) and clock.origin is None:
             if not isinstance(stamp, str):
                 time_of(stamp, clock)
-            clock = since(line.origin or str(stamp), clock)
+            clock = with_origin(line.origin or str(stamp), clock)
         elif line.origin is not None:
-            raise StreamError("All series of this model count time from the same origin. Leave it out.")
-        return Series(self._new(static), clock, static)
+            raise StreamError("All series of this model have the same origin of time.", 'Leave out "origin".')
+        return Series(self._new_predictor(static), clock, static)
 
-    def _new(self, static: list[float] | None) -> Predictor:
-        return Predictor.serving(self._service, static) if self._fresh is None else self._fresh.copy()
+    def _new_predictor(self, static: list[float] | None) -> Predictor:
+        return Predictor.serving(self._service, static) if self._initial is None else self._initial.copy()
 
     def _row(self, values: dict[str, float | None]) -> np.ndarray:
-        row, nothing = self._blank.copy(), True
+        row, empty = self._no_values.copy(), True
         for name, value in values.items():
             place = self._channels.get(name)
             if place is None:
-                raise StreamError(f"There is no channel {name!r}. {meant(name, list(self._channels))}")
+                raise StreamError(
+                    f"There is no channel {name!r}.",
+                    did_you_mean(name, list(self._channels)),
+                    where=Where(channel=name),
+                )
             if value is not None:
-                row[place], nothing = value, False
-        if nothing:
-            raise StreamError('Nothing is observed in this line. To ask for a prediction, send "predict" with a time.')
+                row[place], empty = value, False
+        if empty:
+            raise StreamError("The line has no observation.", 'To request a prediction, send "predict" with a time.')
         return row
 
     def _time(self, stamp: Stamp, series: Series) -> float:
         time = time_of(stamp, series.clock)
         if time > self._far and time - max(series.predictor.last, 0.0) > self._far:
             raise StreamError(
-                f"More than {MOST_INTERVALS:,} intervals of the model would end before the stamp {stamp}. See whether "
-                "it is in the units of time that the model was trained in."
+                f"More than {MOST_INTERVALS:,} intervals of the model would end before the stamp {stamp}.",
+                "Check that it is in the units of time of the training data.",
             )
         return time
 
@@ -168,19 +206,22 @@ class Session:
             series.predictor.close(time)
         except ModelError as error:
             raise StreamError(
-                f"The intervals of this model end by a rule of their own, {self._service.partition!r}. Leave this out."
+                f"The intervals of this model end by the rule {self._service.partition!r}.", 'Leave out "close".'
             ) from error
 
 
-def _out_of_order(name: Id, stamp: Stamp, time: float, series: Series) -> str | None:
-    """The usual reason why an event is refused, in the user's own terms."""
+def _out_of_order(name: Id, stamp: Stamp, time: float, series: Series) -> StreamError | None:
+    """The usual reason why a predictor refuses an event, in terms of the stamps of the input."""
     last = series.predictor.last
     if time < 0.0:
-        return f"The stamp {stamp} is before the time from which series {name!r} counts, {series.clock.show(0.0)}."
+        start = series.clock.show(0.0)
+        return StreamError(f"The stamp {stamp} is before the start of series {name!r}, {start}.")
     if time == last:
-        return (
-            f"Series {name!r} has had the stamp {stamp} already. Put all that is observed at one stamp into one line."
+        return StreamError(
+            f"Series {name!r} already has the stamp {stamp}.", "Put all values of one stamp into one line."
         )
     if time < last:
-        return f"The stamp {stamp} goes back: the last one of series {name!r} was {series.clock.show(last)}."
+        return StreamError(
+            f"The stamp {stamp} goes back: the last one of series {name!r} was {series.clock.show(last)}."
+        )
     return None

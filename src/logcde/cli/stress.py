@@ -1,6 +1,4 @@
-"""The dropping curve of `logcde stress`: what was measured, put together, told and drawn.
-
-`logcde stress`: how sparse observations may become before a model gets worse.
+"""`logcde stress`: scores as observations are dropped at random.
 
 The dropping experiment of `tab:uea_drop_summary` in the paper, on the user's own table.
 """
@@ -19,22 +17,172 @@ import numpy as np
 import tyro
 
 from logcde._files import write_whole
-from logcde.cli.config import from_options, options_of, read_config, read_from
-from logcde.cli.resume import Unfinished, checksums, digest
-from logcde.cli.table import in_options
-from logcde.cli.targets import Answers
-from logcde.cli.tasks import HIGHER
+from logcde.cli.config import from_options, options_of, read_config, with_paths_from
+from logcde.cli.resume import ResumableWork, checksums, digest
+from logcde.cli.targets import TargetOptions
+from logcde.cli.tasks import HIGHER_IS_BETTER
 from logcde.cli.train import Train
-from logcde.cli.trained import Columns
+from logcde.cli.trained import TableOverrides
 from logcde.errors import TableError
 
-ENOUGH = 0.02
-"""A score that is worse by no more than this, of errors by no more than this share, is called about as good."""
+if TYPE_CHECKING:
+    from logcde.cli.targets import Examples
+
+TOLERANCE = 0.02
+"""How much worse a score may be to count as unchanged; for errors, relative to the error on all observations."""
+NOT_IN_KEY = ("subject", "file", "targets", "drop", "seeds", "plot", "json", "fresh")
+"""Options that do not determine a point of the curve: paths, of which the content counts, and which points to score."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Stress:
+    """Score a model as observations are dropped at random: how sparse can the data become before predictions degrade?
+
+    With a trained model, only its inputs are thinned, as if a feed became sparse after training. With a configuration
+    of logcde train, a model is trained on the thinned data for each fraction, as in the paper. On the training table
+    only held-out series are scored. After Ctrl-C or a kill, the same command resumes. Examples:
+
+    logcde stress model/ vitals.parquet --plot stress.png
+
+    logcde stress model/train.toml --drop 0 0.5 0.9 --seeds 0 1 2
+    """
+
+    subject: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL|CONFIG")]
+    """Folder that logcde train wrote, or a configuration of logcde train, such as a train.toml."""
+    file: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE")] = None
+    """Table of observations in the form of the training table; by default that table."""
+    target_options: tyro.conf.OmitArgPrefixes[TargetOptions] = TargetOptions()
+    overrides: tyro.conf.OmitArgPrefixes[TableOverrides] = TableOverrides()
+    drop: tuple[float, ...] = (0.0, 0.3, 0.7, 0.95)
+    """Fractions of observations to drop."""
+    by: Literal["points", "channels"] = "points"
+    """Drop whole events, or observations of each channel independently."""
+    seeds: tuple[int, ...] = ()
+    """Seeds of the random drops, over which scores are averaged; by default 0 to 4 for a model, and 0 for a
+    configuration, which trains one model per fraction and seed."""
+    plot: Path | None = None
+    """Plot the scores to this file (.png, .pdf, .svg)."""
+    json: bool = False
+    """Print JSON."""
+    fresh: bool = False
+    """Start over, instead of resuming where the same command was interrupted."""
+
+    def run(self) -> int:
+        """Print the scores for each fraction and return the exit code."""
+        try:
+            curve = self._curve()
+            content = json.dumps(dataclasses.asdict(curve), ensure_ascii=False, allow_nan=False)
+            sys.stdout.write((content if self.json else "\n".join(_as_text(curve))) + "\n")
+            sys.stdout.flush()  # Results that took long are printed even if the plot fails.
+            if self.plot is not None:
+                _plot(curve, self.plot)
+        except KeyboardInterrupt:
+            folder = self._work_folder()
+            done = len(list(folder.glob("drop-*.json")))
+            kept = f" {done} finished scores are kept in {folder}: the same command computes the others."
+            sys.stderr.write(f"logcde: stopped.{kept if done else ''}\n")
+            return 130
+        return 0
+
+    def _curve(self) -> "Curve":
+        wrong = next((share for share in self.drop if not 0 <= share < 1), None)
+        if wrong is not None or not self.drop:
+            raise TableError(
+                f"--drop is {'empty' if wrong is None else wrong}.",
+                "Give fractions of at least 0 and less than 1, such as 0 0.5 0.9.",
+            )
+        shares = tuple(sorted({0.0, *self.drop}))  # The score on all data is what others are compared with.
+        retrain = self.subject.is_file()
+        seeds = self.seeds or tuple(range(1 if retrain else 5))
+        experiment = self._retraining() if retrain else self._evaluation()
+        options = {name: value for name, value in options_of(self).items() if name not in NOT_IN_KEY}
+        work = ResumableWork(self._work_folder(), options | checksums(experiment.files))
+        try:
+            with _warn_if_unwritable(work.folder):
+                work.begin(fresh=self.fresh)
+            cells = [_cached(work.folder, experiment.cell, *pair) for pair in _with_progress(shares, seeds)]
+        finally:
+            if not any(work.folder.glob("drop-*.json")):
+                work.remove()
+        work.remove()
+        return _average(cells, self.by, str(self.subject), retrain)
+
+    def _work_folder(self) -> Path:
+        """Where finished scores are kept until all are done: next to the model or the configuration."""
+        from logcde.artefact.files import TEXT
+
+        subject = self.subject.resolve()
+        if subject.is_file() and (subject.parent / TEXT).exists():
+            subject = subject.parent
+        name = subject.stem if subject.is_file() else subject.name
+        return Path(os.path.relpath(subject.with_name(f"{name}.stress-unfinished")))
+
+    def _evaluation(self) -> "Experiment":
+        """Score one trained model on thinned series."""
+        from logcde.artefact.files import NUMBERS, TEXT
+        from logcde.cli.evaluate import read_test_examples, score_examples
+        from logcde.cli.trained import load_trained
+        from logcde.report.record import RUN
+
+        trained = load_trained(self.subject)
+        run = trained.run
+        file, target_options = self.file, self.target_options
+        if file is None:
+            if run is None:
+                raise TableError("No table of observations is given.", "Name it: logcde stress MODEL FILE.")
+            before = from_options(with_paths_from(run.config, Train, self.subject), Train, f"{self.subject / RUN}")
+            file = before.table.file
+            target_options = before.target_options if target_options == TargetOptions() else target_options
+        same = run is not None and run.held_out is not None and file.is_file() and digest(file) == run.data.sha256
+        examples = read_test_examples(trained, file, target_options, self.overrides, same)
+
+        def cell(share: float, seed: int) -> Cell:
+            scores = score_examples(trained, _thinned(examples, share, self.by, seed))
+            return Cell(share, seed, trained.task.main_score, scores.series, scores.metrics, scores.baseline)
+
+        model = {"the model": self.subject / TEXT, "its parameters": self.subject / NUMBERS}
+        return Experiment(cell, {**model, "the table": file, "the targets": target_options.targets})
+
+    def _retraining(self) -> "Experiment":
+        """Train and score a model on thinned series for each fraction."""
+        from logcde.cli.targets import read_examples
+        from logcde.cli.trained import needing_estimators
+
+        with needing_estimators():
+            from logcde.cli.training import fit
+        config = read_config(self.subject, Train)
+        if self.file is None and config.table.file is tyro.MISSING:
+            raise TableError(f"{self.subject} names no table of observations.", "Name it: logcde stress CONFIG FILE.")
+        table = self.overrides.table(self.file or config.table.file, config.table)
+        target_options = config.target_options if self.target_options == TargetOptions() else self.target_options
+        config.train_options.check()
+        examples = read_examples(table, target_options, config.task)
+        if not config.train_options.holdout:
+            raise TableError("The configuration holds out no series to score.", "Give it a positive holdout.")
+
+        def cell(share: float, seed: int) -> Cell:
+            options = dataclasses.replace(config.train_options, seed=config.train_options.seed + seed)
+            transform = functools.partial(_thinned, share=share, by=self.by, seed=seed)
+            scores = fit(examples, options, _discard, transform=transform, progress=False).scores
+            if scores is None:
+                raise TableError("There are too few series to hold some out.", "Give more series.")
+            return Cell(share, seed, examples.task.main_score, scores.series, scores.metrics, scores.baseline)
+
+        files = {"the configuration": self.subject, "the table": table.file, "the targets": target_options.targets}
+        return Experiment(cell, files)
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """How to score one fraction and seed, and the files that determine the scores."""
+
+    cell: "Callable[[float, int], Cell]"
+    files: dict[str, Path | None]
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One share of observations left out, by one draw."""
+    """Scores for one dropped fraction and one seed; `score` is the main one."""
 
     drop: float
     seed: int
@@ -46,7 +194,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """One share of observations left out: means and standard deviations over draws."""
+    """Means and standard deviations of the scores over seeds, for one dropped fraction."""
 
     drop: float
     mean: dict[str, float]
@@ -54,8 +202,8 @@ class Point:
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
-    """The curve. `retrained` says whether each point has a model of its own."""
+class Curve:
+    """Scores by dropped fraction. `retrained` says whether each point has its own model."""
 
     subject: str
     retrained: bool
@@ -67,8 +215,59 @@ class Result:
     baseline: dict[str, float]
 
 
-def gathered(cells: list[Cell], by: str, subject: str, retrained: bool) -> Result:
-    """Means over draws, share by share."""
+def _thinned(examples: "Examples", share: float, by: str, seed: int) -> "Examples":
+    """Examples with a fraction of observations dropped. Series keep their ends and their targets."""
+    from logcde.streams.transforms import PerChannel, PerEvent, drop_observations
+
+    if share == 0:
+        return examples
+    scheme = PerEvent() if by == "points" else PerChannel()
+    targets: Any = examples.targets
+    if targets is None:  # The next values of the series, dropped ones included.
+        targets = examples.streams
+    return dataclasses.replace(
+        examples, streams=drop_observations(examples.streams, share, scheme, seed=seed), targets=targets
+    )
+
+
+def _with_progress(shares: tuple[float, ...], seeds: tuple[int, ...]) -> Iterator[tuple[float, int]]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    pairs = [(share, seed) for share in shares for seed in seeds]
+    yield from track(pairs, "scoring", console=console, transient=True, disable=not console.is_terminal)
+
+
+def _cached(folder: Path, compute: Callable[[float, int], Cell], share: float, seed: int) -> Cell:
+    """Scores that an interrupted command left in the folder, or new ones, which are kept there."""
+    file = folder / f"drop-{share!r}-seed-{seed}.json"
+    if file.exists():
+        return Cell(**json.loads(file.read_text("utf-8")))
+    cell = compute(share, seed)
+    if folder.exists():
+        with _warn_if_unwritable(file):
+            write_whole(file, json.dumps(dataclasses.asdict(cell)))
+    return cell
+
+
+@contextlib.contextmanager
+def _warn_if_unwritable(file: Path) -> Iterator[None]:
+    """Warn that an interrupted command could not be resumed, which is no reason to stop."""
+    try:
+        yield
+    except OSError as error:
+        sys.stderr.write(
+            f"logcde: {file} cannot be written: {error.strerror or error}. If this command is interrupted, it cannot "
+            "be resumed.\n"
+        )
+
+
+def _discard(line: str) -> None:
+    """Print nothing about single trainings."""
+
+
+def _average(cells: list[Cell], by: str, subject: str, retrained: bool) -> Curve:
     points = []
     for share in dict.fromkeys(cell.drop for cell in cells):
         here = [cell.metrics for cell in cells if cell.drop == share]
@@ -79,273 +278,57 @@ def gathered(cells: list[Cell], by: str, subject: str, retrained: bool) -> Resul
     first = cells[0]
     seeds = list(dict.fromkeys(cell.seed for cell in cells))
     score = first.score if all(first.score in point.mean for point in points) else next(iter(points[0].mean))
-    return Result(subject, retrained, by, first.series, seeds, score, points, first.baseline)
+    return Curve(subject, retrained, by, first.series, seeds, score, points, first.baseline)
 
 
-def as_text(result: Result) -> list[str]:
-    """The curve for people, and what follows from it."""
-    how = (
-        "trained anew on what is left" if result.retrained else "trained on all observations, asked about what is left"
-    )
-    what = "whole points in time" if result.by == "points" else "observations of each channel by itself"
-    names = list(result.points[0].mean)
+def _as_text(curve: Curve) -> list[str]:
+    """A table of the curve, and a conclusion."""
+    how = "retrained on thinned data" if curve.retrained else "trained on all data, evaluated on thinned data"
+    what = "whole events" if curve.by == "points" else "observations of each channel independently"
+    seeds = f"{len(curve.seeds)} seed{'s' * (len(curve.seeds) > 1)}"
+    names = list(curve.points[0].mean)
     lines = [
-        f"{result.subject}, {how}. Of {result.series:,} series, {what} are left out, {_drawn(len(result.seeds))}.",
-        f"  {'left out':>9}" + "".join(f"  {name:>18}" for name in names),
+        f"{curve.subject}, {how}. Dropped: {what}. Scores on {curve.series:,} series, mean ± std over {seeds}:",
+        f"  {'dropped':>9}" + "".join(f"  {name:>18}" for name in names),
     ]
-    for point in result.points:
+    for point in curve.points:
         cells = (f"{point.mean[name]:.4g} ± {point.std[name]:.2g}" if name in point.mean else "" for name in names)
         lines.append(f"  {point.drop:9.0%}" + "".join(f"  {cell:>18}" for cell in cells))
-    alone = "".join(f"  {result.baseline.get(name, float('nan')):>18.4g}" for name in names)
-    return [*lines, f"  {'no model':>9}{alone}", _verdict(result)]
+    baseline = "".join(f"  {curve.baseline.get(name, float('nan')):>18.4g}" for name in names)
+    return [*lines, f"  {'no model':>9}{baseline}", _conclusion(curve)]
 
 
-def _drawn(count: int) -> str:
-    return "drawn once" if count == 1 else f"drawn {count} times"
-
-
-def _verdict(result: Result) -> str:
-    """How far one can go."""
-    name, sign = result.score, 1 if HIGHER[result.score] else -1
-    best, fine = result.points[0].mean[name], 0.0
-    allowed = ENOUGH if sign > 0 else ENOUGH * abs(best)
-    for point in result.points:
+def _conclusion(curve: Curve) -> str:
+    """The largest fraction at which the main score is about that on all observations."""
+    name, sign = curve.score, 1 if HIGHER_IS_BETTER[curve.score] else -1
+    best, fine = curve.points[0].mean[name], 0.0
+    allowed = TOLERANCE if sign > 0 else TOLERANCE * abs(best)
+    for point in curve.points:
         if sign * (best - point.mean[name]) > allowed:
-            falls = f"with {point.drop:.0%} left out it is {point.mean[name]:.4g}"
+            falls = f"with {point.drop:.0%} dropped it is {point.mean[name]:.4g}"
             if not fine:
                 return f"On all observations {name} is {best:.4g}; {falls}."
-            return f"Up to {fine:.0%} left out, {name} stays about as good as on all observations, {best:.4g}; {falls}."
+            return f"With up to {fine:.0%} dropped, {name} stays at about {best:.4g}; {falls}."
         fine = point.drop
-    return f"Even with {fine:.0%} left out, {name} stays about as good as on all observations, {best:.4g}."
+    return f"Even with {fine:.0%} dropped, {name} stays at about {best:.4g}."
 
 
-def draw(result: Result, file: Path) -> None:
-    """The curve as a figure."""
+def _plot(curve: Curve, file: Path) -> None:
     try:
         from logcde.plot import drop_curve, figure_of, save
 
         figure = figure_of(5.5, 3.6)
         axes = figure.subplots()
-        pairs = [(point.mean[result.score], point.std[result.score]) for point in result.points]
-        label = "trained anew" if result.retrained else Path(result.subject).name
-        drop_curve(axes, [point.drop for point in result.points], pairs, label)
-        alone = result.baseline.get(result.score)
-        if alone is not None:
-            axes.axhline(alone, color="0.6", lw=1, ls=":", label="without a model")
-        axes.set_ylabel(result.score)
+        pairs = [(point.mean[curve.score], point.std[curve.score]) for point in curve.points]
+        label = "retrained" if curve.retrained else Path(curve.subject).name
+        drop_curve(axes, [point.drop for point in curve.points], pairs, label)
+        baseline = curve.baseline.get(curve.score)
+        if baseline is not None:
+            axes.axhline(baseline, color="0.6", lw=1, ls=":", label="no model")
+        axes.set_ylabel(curve.score)
         axes.legend(frameon=False, fontsize=8)
         save(figure, file)
     except ImportError as error:
-        raise TableError('A figure needs Matplotlib, which is not installed: pip install "logcde[plot]".') from error
+        raise TableError("Figures need Matplotlib, which is not installed.", 'pip install "logcde[plot]".') from error
     except (OSError, ValueError) as error:
-        raise TableError(f"The figure {file} cannot be written: {error}. Give another name with --plot.") from error
-
-
-if TYPE_CHECKING:
-    from logcde.cli.targets import Examples
-
-ASIDE = ("subject", "file", "targets", "drop", "seeds", "plot", "json", "fresh")
-"""Options that say where things are and which points of the curve are wanted, and not what comes of one."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Stress:
-    """Say how sparse your feed may become before predictions get worse, by leaving out observations by chance.
-
-    A trained model is only asked about what is left, as if a feed had become sparse after training; with a
-    configuration of logcde train, a model is trained anew on what is left for each share, as in the paper. Of the table
-    that a model was trained on, only the series that were held out are looked at. After Ctrl-C or a kill, the same
-    command goes on with what is missing. Examples:
-
-    logcde stress model/ vitals.parquet --plot stress.png
-
-    logcde stress model/train.toml --drop 0 0.5 0.9 --seeds 0 1 2
-    """
-
-    subject: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL|CONFIG")]
-    """The folder that logcde train wrote, or a configuration of logcde train, such as its train.toml."""
-    file: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE")] = None
-    """A table of observations like that of training; by default that one itself."""
-    answers: tyro.conf.OmitArgPrefixes[Answers] = Answers()
-    columns: tyro.conf.OmitArgPrefixes[Columns] = Columns()
-    drop: tuple[float, ...] = (0.0, 0.3, 0.7, 0.95)
-    """Shares of observations to leave out."""
-    by: Literal["points", "channels"] = "points"
-    """Leave out whole points in time, or observations of each channel by itself."""
-    seeds: tuple[int, ...] = ()
-    """What is left out is drawn with each of these, and the mean is told; by default five times for a model, once for a
-    configuration, which takes as many trainings."""
-    plot: Path | None = None
-    """Draw the curve into this file (.png, .pdf, .svg)."""
-    json: bool = False
-    """Print JSON, for machines."""
-    fresh: bool = False
-    """Begin anew, instead of going on where the same command was stopped."""
-
-    def run(self) -> int:
-        """Do it."""
-        try:
-            with in_options():
-                result = self._result()
-
-                content = json.dumps(dataclasses.asdict(result), ensure_ascii=False, allow_nan=False)
-                sys.stdout.write((content if self.json else "\n".join(as_text(result))) + "\n")
-                sys.stdout.flush()  # What took long is told, even if it cannot be drawn.
-                if self.plot is not None:
-                    draw(result, self.plot)
-        except KeyboardInterrupt:
-            place = self._place()
-            done = len(list(place.glob("drop-*.json")))
-            kept = f" {done} points of the curve are kept in {place}: the same command goes on with the others."
-            sys.stderr.write(f"logcde: stopped.{kept if done else ''}\n")
-            return 130
-        return 0
-
-    def _result(self) -> "Result":
-
-        wrong = next((share for share in self.drop if not 0 <= share < 1), None)
-        if wrong is not None or not self.drop:
-            found = "" if wrong is None else f" {wrong}"
-            raise TableError(
-                f"--drop is{found or ' empty'}. Give shares of at least 0 and less than 1, such as 0 0.5 0.9."
-            )
-        shares = tuple(sorted({0.0, *self.drop}))  # Without that of all data there is nothing to compare with.
-        from_config = self.subject.is_file()
-        seeds = self.seeds or tuple(range(1 if from_config else 5))
-        work = self._retrained() if from_config else self._asked()
-        decisive = {name: value for name, value in options_of(self).items() if name not in ASIDE}
-        unfinished = Unfinished(self._place(), decisive | checksums(work.files))
-        try:
-            with _telling(unfinished.folder):
-                unfinished.begin(fresh=self.fresh)
-            cells = [_kept(unfinished.folder, work.cell, *pair) for pair in _pairs(shares, seeds)]
-        finally:
-            if not any(unfinished.folder.glob("drop-*.json")):
-                unfinished.remove()
-        unfinished.remove()
-        return gathered(cells, self.by, str(self.subject), from_config)
-
-    def _place(self) -> Path:
-        """Where finished points of the curve are kept until all are: beside the model or the configuration."""
-        from logcde.artefact.files import TEXT
-
-        subject = self.subject.resolve()
-        if subject.is_file() and (subject.parent / TEXT).exists():
-            subject = subject.parent
-        name = subject.stem if subject.is_file() else subject.name
-        return Path(os.path.relpath(subject.with_name(f"{name}.stress-unfinished")))
-
-    def _asked(self) -> "Work":
-        """The same model on less and less."""
-        from logcde.artefact.files import NUMBERS, TEXT
-        from logcde.cli.evaluate import known_examples, scored_by
-        from logcde.cli.trained import load_trained
-        from logcde.report.record import RUN
-
-        trained = load_trained(self.subject)
-        run = trained.run
-        file, answers = self.file, self.answers
-        if file is None:
-            if run is None:
-                raise TableError("Name the table of observations: logcde stress MODEL FILE.")
-            before = from_options(read_from(run.config, Train, self.subject), Train, f"{self.subject / RUN}")
-            file = before.table.file
-            answers = before.answers if answers == Answers() else answers
-        same = run is not None and run.held_out is not None and file.is_file() and digest(file) == run.data.sha256
-        examples = known_examples(trained, file, answers, self.columns, same)
-
-        def cell(share: float, seed: int) -> "Cell":
-            scored = scored_by(trained, _left(examples, share, self.by, seed))
-            return Cell(share, seed, trained.task.score, scored.series, scored.metrics, scored.baseline)
-
-        model = {"the model": self.subject / TEXT, "its parameters": self.subject / NUMBERS}
-        return Work(cell, {**model, "the table": file, "the targets": answers.targets})
-
-    def _retrained(self) -> "Work":
-        """A model of its own for each share."""
-        from logcde.cli.targets import read_examples
-        from logcde.cli.trained import needing_estimators
-
-        with needing_estimators():
-            from logcde.cli.training import fit
-        config = read_config(self.subject, Train)
-        if self.file is None and config.table.file is tyro.MISSING:
-            raise TableError(f"{self.subject} names no table of observations. Name it: logcde stress CONFIG FILE.")
-        table = self.columns.table(self.file or config.table.file, config.table)
-        answers = config.answers if self.answers == Answers() else self.answers
-        config.learning.check()
-        examples = read_examples(table, answers, config.task)
-        if not config.learning.holdout:
-            raise TableError("Without --holdout there are no series to compare with. Give the configuration some.")
-
-        def cell(share: float, seed: int) -> "Cell":
-            learning = dataclasses.replace(config.learning, seed=config.learning.seed + seed)
-            change = functools.partial(_left, share=share, by=self.by, seed=seed)
-            fitted = fit(examples, learning, _quiet, change=change, progress=False)
-            scored = fitted.held_out
-            if scored is None:
-                raise TableError("The series are too few to hold some out. Give more.")
-            return Cell(share, seed, examples.task.score, scored.series, scored.metrics, scored.baseline)
-
-        return Work(cell, {"the configuration": self.subject, "the table": table.file, "the targets": answers.targets})
-
-
-@dataclasses.dataclass(frozen=True)
-class Work:
-    """How a point of the curve is found, by share and seed, and the files that decide it."""
-
-    cell: "Callable[[float, int], Cell]"
-    files: dict[str, Path | None]
-
-
-def _kept(folder: Path, compute: "Callable[[float, int], Cell]", share: float, seed: int) -> "Cell":
-    """A point of the curve that was finished before, or a new one, which is kept."""
-
-    file = folder / f"drop-{share!r}-seed-{seed}.json"
-    if file.exists():
-        return Cell(**json.loads(file.read_text("utf-8")))
-    cell = compute(share, seed)
-    if folder.exists():
-        with _telling(file):
-            write_whole(file, json.dumps(dataclasses.asdict(cell)))
-    return cell
-
-
-@contextlib.contextmanager
-def _telling(file: Path) -> Iterator[None]:
-    """Say that something cannot be kept, which is no reason to give up the work itself."""
-    try:
-        yield
-    except OSError as error:
-        sys.stderr.write(
-            f"logcde: {file} cannot be written: {error.strerror or error}. This goes on, but if it is stopped, it will "
-            "begin anew.\n"
-        )
-
-
-def _pairs(shares: tuple[float, ...], seeds: tuple[int, ...]) -> Iterator[tuple[float, int]]:
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    pairs = [(share, seed) for share in shares for seed in seeds]
-    yield from track(pairs, "dropping", console=console, transient=True, disable=not console.is_terminal)
-
-
-def _quiet(line: str) -> None:
-    """Tell nobody."""
-
-
-def _left(examples: "Examples", share: float, by: str, seed: int) -> "Examples":
-    """What is left. A series keeps its end, and what is to be predicted of it."""
-    from logcde.streams.transforms import PerChannel, PerEvent, drop_observations
-
-    if share == 0:
-        return examples
-    kind = PerEvent() if by == "points" else PerChannel()
-    answers: Any = examples.answers
-    if answers is None:  # the next values of the series themselves, which are those of all
-        answers = examples.streams
-    return dataclasses.replace(
-        examples, streams=drop_observations(examples.streams, share, kind, seed=seed), answers=answers
-    )
+        raise TableError(f"The figure {file} cannot be written: {error}.", "Give another name with --plot.") from error

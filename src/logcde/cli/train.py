@@ -1,18 +1,18 @@
-"""`logcde train`: from a table of observations and what belongs to its series to a folder with a trained model."""
+"""`logcde train`: from a table of observations and targets to the folder of a trained model."""
 
 import dataclasses
 import sys
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from logcde.cli.config import options_of
-from logcde.cli.resume import Unfinished, checksums
-from logcde.cli.table import Table, in_options
-from logcde.cli.targets import Answers
-from logcde.cli.training import Learning
+from logcde.cli.config import as_command, options_of, with_paths_relative_to
+from logcde.cli.resume import ResumableWork, checksums
+from logcde.cli.table import TableOptions
+from logcde.cli.targets import TargetOptions
+from logcde.cli.train_options import TrainOptions
 from logcde.errors import ArtefactError, NonFiniteError, TrainingError
 
 if TYPE_CHECKING:
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from logcde.cli.training import Fitted
     from logcde.train import Checkpoints
 
-SECONDS = 10.0
-"""How much training a kill may cost."""
-ASIDE = ("file", "targets", "output", "overwrite", "fresh", "config")
-"""Options that say where things are, and not what comes of them."""
+CHECKPOINT_SECONDS = 10.0
+"""Training time between two checkpoints: the most that a kill can cost."""
+NOT_IN_KEY = ("file", "targets", "output", "overwrite", "fresh", "config")
+"""Options that do not determine the model: paths, of which the content counts, and what to do with older work."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Train:
-    """Learn to predict from a table of observations, and write a folder with the model and a record of its training.
+    """Train a model on a table of observations, and write a folder with the model and a record of its training.
 
-    Some series are held out, and it says how good predictions for these are. The table is read into memory. After
-    Ctrl-C or a kill, the same command goes on where it was. Examples:
+    Some series are held out, and the model is scored on them. The table is read into memory. After Ctrl-C or a kill,
+    the same command resumes training. Examples:
 
     logcde train vitals.csv --series patient --target died -o model/
 
@@ -42,72 +42,80 @@ class Train:
     logcde train --config model/train.toml --steps 2000 -o longer/
     """
 
-    table: tyro.conf.OmitArgPrefixes[Table]
-    answers: tyro.conf.OmitArgPrefixes[Answers]
-    learning: tyro.conf.OmitArgPrefixes[Learning]
+    table: tyro.conf.OmitArgPrefixes[TableOptions]
+    target_options: tyro.conf.OmitArgPrefixes[TargetOptions]
+    train_options: tyro.conf.OmitArgPrefixes[TrainOptions]
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
-    """The folder to write: model.json, model.safetensors, run.json (a record) and train.toml (these options)."""
+    """Folder to write: model.json, model.safetensors, run.json (a record) and train.toml (these options)."""
     task: Literal["classify", "regress", "forecast"] | None = None
-    """One class or one number for each series, or numbers at stamps; by default it is told from the targets."""
+    """One class or one number for each series, or numbers at query times; by default inferred from the targets."""
     overwrite: bool = False
-    """Replace an older model of that name."""
+    """Replace an existing model in that folder."""
     fresh: bool = False
-    """Begin anew, instead of going on where the same command was stopped."""
+    """Start over, instead of resuming where the same command was interrupted."""
     config: Path | None = None
-    """A TOML file of these options, by the same names, such as a train.toml; what is given beside it counts more."""
+    """TOML file of these options, such as a train.toml; options on the command line take precedence."""
 
     def run(self) -> int:
-        """Do it."""
+        """Train and save, and return the exit code."""
         try:
-            with in_options():
-                self.learning.check()
-                check_place(self.output, self._replaces())
-                self.fit()
-                sys.stdout.write(f"{self.output}: the model. Try it on new series of the same form:\n")
-                sys.stdout.write(f"  logcde predict {self.output} NEW.parquet -o predictions.parquet\n")
+            self.train_options.check()
+            check_place(self.output, self._replaces())
+            self.fit()
+            sys.stdout.write(f"Saved to {self.output}. To predict on new data:\n")
+            sys.stdout.write(f"  logcde predict {self.output} NEW.parquet -o predictions.parquet\n")
         except KeyboardInterrupt:
             sys.stderr.write(f"logcde: stopped. {self._kept() or f'{self.output} was not written.'}\n")
             return 130
         return 0
 
     def fit(self) -> "Fitted":
-        """Read, train and save. Returns what came of it."""
+        """Read the tables, train, and save. Returns the fitted estimator with its scores."""
         from logcde.cli.trained import needing_estimators
 
         with needing_estimators():
             import logcde.estimators  # noqa: F401
         from logcde.cli.targets import read_examples
 
-        examples = read_examples(self.table, self.answers, self.task)
-        unfinished = self._unfinished()
+        examples = read_examples(self.table, self.target_options, self.task)
+        work = self._work()
         try:
-            unfinished.begin(fresh=self.fresh)
-            return self._finish(examples, unfinished)
+            work.begin(fresh=self.fresh)
+            return self._finish(examples, work)
         except OSError as error:
-            raise ArtefactError(_unwritable(self.output, error, self._kept())) from error
+            raise _unwritable(self.output, error, self._kept()) from error
 
-    def _finish(self, examples: "Examples", unfinished: Unfinished) -> "Fitted":
-        """Train from where it is, and save."""
+    def _finish(self, examples: "Examples", work: ResumableWork) -> "Fitted":
+        """Train, from the last checkpoint if there is one, and save."""
         from logcde.cli.training import announce, fit, save
 
         checkpoints = self._checkpoints()
         try:
-            fitted = fit(examples, self.learning, announce, checkpoints=checkpoints)
-            command = dataclasses.replace(self, table=examples.table, task=examples.task.name)
-            save(fitted, dataclasses.replace(command, overwrite=self._replaces()))
+            fitted = fit(examples, self.train_options, announce, checkpoints=checkpoints)
+            options = self._recorded_options(examples)
+            command = as_command("train", options)
+            del options["output"]
+            options = with_paths_relative_to(options, Train, self.output)
+            save(fitted, self.output, options, command, overwrite=self._replaces())
         except NonFiniteError as error:
-            unfinished.remove()  # It would only end there again.
+            work.remove()  # Resuming would fail in the same way.
             raise TrainingError(
-                f"Training failed at step {error.step}: the loss or a parameter was no longer a finite number. Nothing "
-                f"was left behind. Try a smaller --rate than {self.learning.rate:g}."
+                f"Training failed at step {error.step}: the loss or a parameter is not finite. Nothing was left "
+                "behind.",
+                f"Try a smaller --rate than {self.train_options.rate:g}.",
             ) from error
         finally:
             if checkpoints.step() is None:
-                unfinished.remove()
+                work.remove()
         return fitted
 
+    def _recorded_options(self, examples: "Examples") -> dict[str, Any]:
+        """Options that repeat this run, with the columns and the task that were inferred."""
+        command = dataclasses.replace(self, table=examples.table, task=examples.task.name)
+        return options_of(dataclasses.replace(command, config=None, overwrite=False, fresh=False))
+
     def _replaces(self) -> bool:
-        """Whether what is in the folder may go: an older model if that is said, unfinished training in any case."""
+        """Whether the folder may be replaced: an older model with --overwrite only, unfinished training always."""
         from logcde.artefact.files import TEXT, UNFINISHED
 
         return self.overwrite or ((self.output / UNFINISHED).exists() and not (self.output / TEXT).exists())
@@ -116,38 +124,38 @@ class Train:
         from logcde.artefact.files import UNFINISHED
         from logcde.train import Checkpoints
 
-        return Checkpoints(self.output / UNFINISHED, SECONDS)
+        return Checkpoints(self.output / UNFINISHED, CHECKPOINT_SECONDS)
 
-    def _unfinished(self) -> Unfinished:
-        """Where training can go on, if these options and these tables are given again."""
-        options = options_of(self)
-        decisive = {name: value for name, value in options.items() if name not in ASIDE}
-        tables = {"the table": self.table.file, "the targets": self.answers.targets}
-        return Unfinished(Path(self._checkpoints().folder), decisive | checksums(tables))
+    def _work(self) -> ResumableWork:
+        """The unfinished training of these options on these tables."""
+        options = {name: value for name, value in options_of(self).items() if name not in NOT_IN_KEY}
+        tables = {"the table": self.table.file, "the targets": self.target_options.targets}
+        return ResumableWork(Path(self._checkpoints().folder), options | checksums(tables))
 
     def _kept(self) -> str:
-        """What is left of training that was stopped, if anything is."""
-        step = self._checkpoints().step()
-        folder = self._checkpoints().folder
-        return f"Training is kept in {folder}, up to step {step}: the same command goes on from there." if step else ""
+        """What an interruption leaves behind, as a sentence; empty if nothing."""
+        checkpoints = self._checkpoints()
+        step = checkpoints.step()
+        kept = f"Training up to step {step} is kept in {checkpoints.folder}: the same command resumes it."
+        return kept if step else ""
 
 
 def check_place(path: Path, overwrite: bool) -> None:
-    """Refuse a place where nothing can be written, before any work is done."""
+    """Refuse a folder that cannot be written, before any work is done."""
     from logcde.artefact.files import check_target
 
     check_target(path, overwrite)
-    around = next(folder for folder in path.absolute().parents if folder.exists())
-    probe = around / f".{path.name}.{uuid.uuid4().hex[:12]}.new"
+    parent = next(folder for folder in path.absolute().parents if folder.exists())
+    probe = parent / f".{path.name}.{uuid.uuid4().hex[:12]}.new"
     try:
         probe.mkdir()
         probe.rmdir()
     except OSError as error:
-        raise ArtefactError(_unwritable(path, error)) from error
+        raise _unwritable(path, error) from error
 
 
-def _unwritable(path: Path, error: OSError, kept: str = "") -> str:
-    return (
-        f"{path} cannot be written: {error.strerror or error}. {kept or 'Nothing was left behind.'} See whether the "
-        "folder around it may be written to and has room, or choose another with -o."
+def _unwritable(path: Path, error: OSError, kept: str = "") -> ArtefactError:
+    return ArtefactError(
+        f"{path} cannot be written: {error.strerror or error}. {kept or 'Nothing was left behind.'}",
+        "Check the permissions and the free space of the folder above it, or choose another with -o.",
     )

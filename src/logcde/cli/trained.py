@@ -1,4 +1,4 @@
-"""The folder that `logcde train` writes, as it is read again by the commands that use a model."""
+"""The folder that `logcde train` writes, as the commands that use a trained model read it."""
 
 import contextlib
 import dataclasses
@@ -11,7 +11,7 @@ import numpy as np
 import tyro
 
 from logcde.cli.config import from_options
-from logcde.cli.table import Table, in_options
+from logcde.cli.table import TableOptions
 from logcde.cli.tasks import TASKS, AbstractTask
 from logcde.errors import ArtefactError
 from logcde.report.record import RUN, Run, read_run
@@ -19,15 +19,17 @@ from logcde.report.record import RUN, Run, read_run
 if TYPE_CHECKING:
     from logcde.models import SequenceModel
 
+TRAIN_FOLDER = "Name the folder that logcde train wrote."
+
 
 @dataclasses.dataclass(frozen=True)
-class Columns:
-    """How a further table differs from the one that the model was trained on; the same if nothing is given."""
+class TableOverrides:
+    """Table options that differ from those of the training table."""
 
     series: str | None = None
-    """Column of series ids, if it has another name than in training. So with the options that follow."""
+    """Column of series ids; by default as in training, which also holds for the options that follow."""
     single: bool = False
-    """There is no such column: all rows are one series."""
+    """The table has no such column: all rows are one series."""
     time: str | None = None
     """Column of stamps."""
     channel: str | None = None
@@ -35,24 +37,24 @@ class Columns:
     value: str | None = None
     """Long tables: column of values."""
     horizon: str | None = None
-    """Up to where series are looked at; by default, if training was given none, a usual gap after the last stamp of
-    each."""
+    """End of the observation window; if training was given none, one typical gap after the last stamp of each
+    series."""
     sort: bool = False
-    """Put rows whose stamps go back in order, instead of refusing them."""
+    """Sort rows by time, instead of refusing stamps that go back."""
     duplicates: Literal["refuse", "last", "mean"] | None = None
     """Different values of one channel at one stamp: refuse them, keep the last, or take the mean."""
     drop_empty: bool = False
-    """Leave out series without a single observation, instead of refusing them."""
+    """Drop series without observations, instead of refusing them."""
 
-    def table(self, file: Path, before: Table) -> Table:
-        """How to read it."""
+    def table(self, file: Path, training: TableOptions) -> TableOptions:
+        """The options of the training table for another file, with these overrides."""
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return dataclasses.replace(before, file=file, **{name: value for name, value in given.items() if value})
+        return dataclasses.replace(training, file=file, **{name: value for name, value in given.items() if value})
 
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A model, and what is known of its training; that is nothing for estimators that were saved from Python."""
+    """A trained estimator and the record of its training; None for estimators that were saved from Python."""
 
     folder: Path
     estimator: Any
@@ -61,49 +63,44 @@ class Trained:
 
     @property
     def model(self) -> "SequenceModel":
-        """The model itself."""
+        """The model of the estimator."""
         return self.estimator.model_
 
     @property
     def classes(self) -> list[Any] | None:
-        """The classes in the order of probabilities."""
+        """The classes in the order of probabilities; None if the model predicts numbers."""
         return self.estimator.classes_.tolist() if self.task.name == "classify" else None
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of what is predicted."""
+        """The names of the predicted targets."""
         if self.run is not None:
             return tuple(self.run.outputs)
         width = len(self.model.readout.layers[-1].weight)
         return ("value",) if width == 1 else tuple(f"value{number}" for number in range(1, width + 1))
 
     @property
-    def table(self) -> Table:
-        """How the table was read that it was trained on."""
+    def table(self) -> TableOptions:
+        """The options of the training table."""
         if self.run is None:
-            return Table(tyro.MISSING, channels=self.estimator.schema_.channels)
-        return from_options(self.run.config, Table, f"{self.folder / RUN}")
+            return TableOptions(tyro.MISSING, channels=self.estimator.schema_.channels)
+        return from_options(self.run.config, TableOptions, f"{self.folder / RUN}")
 
-    def present(self) -> Callable[[np.ndarray], Any]:
-        """From what the model gives to what is written of it in JSON."""
-        return self.task.present(self.outputs, self.classes)
-
-
-def as_trained() -> AbstractContextManager[None]:
-    """Let errors about a table advise what can be done where the model is given."""
-    unknown = "The model was not trained on it: leave out its rows, or train a model with it"
-    lacking = "It is a channel of the model: rename the column that is meant, or add an empty one"
-    return in_options(
-        {"Add it to the channels, or leave out its rows": unknown, "Name columns of values with --channels": lacking}
-    )
+    def to_json(self) -> Callable[[np.ndarray], Any]:
+        """The function from the model's outputs to a prediction in JSON."""
+        return self.task.to_json(self.outputs, self.classes)
 
 
 def load_trained(folder: Path) -> Trained:
-    """Read the folder of a trained model."""
-    if not kind(folder).startswith("estimators."):
+    """Load the estimator in a folder.
+
+    Raises:
+        ArtefactError: If the folder has no saved estimator.
+    """
+    if not saved_type(folder).startswith("estimators."):
         raise ArtefactError(
-            f"{folder} holds a model that was saved from Python, without what it was trained on. Use it with logcde "
-            "stream, or save an estimator of logcde.estimators instead."
+            f"{folder} holds a model that was saved from Python, without its preprocessing and task.",
+            "Use it with logcde stream, or save an estimator of logcde.estimators instead.",
         )
     with needing_estimators():
         from logcde import estimators
@@ -112,38 +109,39 @@ def load_trained(folder: Path) -> Trained:
     return Trained(folder, estimator, read_run(folder), task)
 
 
-def kind(folder: Path) -> str:
-    """The name of what is saved in a folder; refused if nothing is."""
+def saved_type(folder: Path) -> str:
+    """The type name of the object that is saved in a folder, such as "estimators.LogCDEClassifier".
+
+    Raises:
+        ArtefactError: If nothing is saved there.
+    """
     from logcde.artefact.files import TEXT, UNFINISHED, kind_of
 
     if not folder.exists():
-        raise ArtefactError(f"There is no folder {folder}. {WRITTEN}")
+        raise ArtefactError(f"There is no folder {folder}.", TRAIN_FOLDER)
     if (folder / UNFINISHED).exists() and not (folder / TEXT).exists():
         raise ArtefactError(
-            f"There is no model in {folder} yet: its training was stopped, or goes on. Give the same logcde train "
-            "command again to finish it."
+            f"There is no model in {folder} yet: its training was interrupted, or is still running.",
+            "Repeat the same logcde train command to resume it.",
         )
     if folder.is_dir() and not (folder / TEXT).exists():
-        raise ArtefactError(f"{folder} is a folder, but not one of a model: it has no {TEXT}. {WRITTEN}")
+        raise ArtefactError(f"{folder} is not the folder of a model: it has no {TEXT}.", TRAIN_FOLDER)
     if folder.is_file():
-        raise ArtefactError(f"{folder} is a file, and not the folder of a model. {WRITTEN}")
+        raise ArtefactError(f"{folder} is a file, not the folder of a model.", TRAIN_FOLDER)
     return kind_of(folder)
 
 
 def needing_estimators() -> AbstractContextManager[None]:
-    """Say what to install where scikit-learn is missing."""
+    """Name the extra to install where scikit-learn is missing."""
     return needing("sklearn", "Trained models need scikit-learn", "sklearn")
 
 
 @contextlib.contextmanager
 def needing(module: str, sentence: str, extra: str) -> Iterator[None]:
-    """Say which extra to install where a module is missing that is imported within."""
+    """Name the extra to install where an import within the context does not find `module`."""
     try:
         yield
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
-        raise ArtefactError(f'{sentence}, which is not installed: pip install "logcde[{extra}]".') from error
-
-
-WRITTEN = "Name the folder that logcde train wrote."
+        raise ArtefactError(f"{sentence}, which is not installed.", f'pip install "logcde[{extra}]".') from error

@@ -11,7 +11,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from logcde.embedding import LogSignatures
-from logcde.errors import ModelError, StreamError, TrainingError, Where
+from logcde.errors import ModelError, Remedy, StreamError, TrainingError, Where
 from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array, validate_data
 from logcde.estimators.architectures import AbstractArchitecture, ReadoutType
@@ -178,7 +178,8 @@ class AbstractLogCDE(BaseEstimator):
             names = [name for name, none in zip(streams.schema.channels, never, strict=True) if none]
             raise StreamError(
                 f"{listed(names)} is never observed in the {len(streams)} training series, so nothing can be learnt "
-                "about it. Leave such channels out."
+                "about it.",
+                Remedy.LEAVE_CHANNELS,
             )
         return self._with_horizon(found)
 

@@ -23,7 +23,7 @@ import safetensors
 import safetensors.numpy
 from jaxtyping import PyTree
 
-from logcde.errors import CheckpointError
+from logcde.errors import CheckpointError, Remedy
 from logcde.train.records import Journal
 from logcde.train.steps import State, Task
 
@@ -122,7 +122,7 @@ class Checkpoints:
             return content
         if damaged:
             faults = " ".join(f"{path}: {fault}" for path, fault in damaged.items())
-            raise CheckpointError(f"No checkpoint can be read. {faults} Remove the folder to train from the start.")
+            raise CheckpointError(f"No checkpoint can be read. {faults}", Remedy.FRESH)
         return None
 
 
@@ -152,8 +152,7 @@ def decode(content: bytes, like: PyTree, fingerprint: dict[str, str]) -> tuple[A
     ]
     if differing:
         raise CheckpointError(
-            "The checkpoint belongs to another run: " + "; ".join(differing) + ". Give what it was trained with to go "
-            "on, or another folder to train anew."
+            "The checkpoint belongs to another run: " + "; ".join(differing) + ".", Remedy.OTHER_FOLDER
         )
     leaves = [_as(named[name], leaf) for name, leaf in _named(like)]
     return jax.tree.unflatten(jax.tree.structure(like), leaves), header.journal

@@ -1,14 +1,14 @@
-"""Scores are those of scikit-learn, where it has them."""
+"""Scores of tasks are those of scikit-learn."""
 
 import numpy as np
 import pytest
 from sklearn import metrics
 
-from logcde.cli.tasks import of_classes, of_numbers
+from logcde.cli.tasks import classification_scores, regression_scores
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_of_classes(count):
+def test_classification_scores_match_scikit_learn(count):
     rng = np.random.default_rng(count)
     classes = list("abc"[:count])
     probabilities = rng.dirichlet(np.ones(count), 50).round(1) + 0.01
@@ -22,15 +22,15 @@ def test_of_classes(count):
     }
     if count == 2:
         expected["auroc"] = metrics.roc_auc_score(truth == "b", probabilities[:, 1])
-    assert of_classes(truth.tolist(), probabilities, classes) == pytest.approx(expected)
+    assert classification_scores(truth.tolist(), probabilities, classes) == pytest.approx(expected)
 
 
-def test_of_numbers():
+def test_regression_scores_match_scikit_learn():
     truth, guess = np.random.default_rng(0).normal(size=(2, 30, 2))
     expected = {
         "mse": metrics.mean_squared_error(truth, guess),
         "mae": metrics.mean_absolute_error(truth, guess),
         "r2": metrics.r2_score(truth, guess),
     }
-    assert of_numbers(truth, guess) == pytest.approx(expected)
-    assert "r2" not in of_numbers(np.ones((3, 1)), guess[:3, :1])
+    assert regression_scores(truth, guess) == pytest.approx(expected)
+    assert "r2" not in regression_scores(np.ones((3, 1)), guess[:3, :1])

@@ -1,4 +1,4 @@
-"""Small tables to learn from: all series of one shape, so that few programs are compiled."""
+"""Small tables to train on: all series have one shape, so that few programs are compiled."""
 
 import json
 
@@ -13,7 +13,7 @@ QUICK = (*TABLE, "--every", 2, "--depth", 1, "--hidden", 4, "--steps", 4)
 
 
 def vitals(seed=0):
-    """A wide table: two channels that are not always seen together, and a class that the first one tells."""
+    """A wide table: two channels, one of them at every second stamp, and a class that the other determines."""
     rng = np.random.default_rng(seed)
     rows = []
     for who in range(SERIES):
@@ -26,7 +26,7 @@ def vitals(seed=0):
 
 
 def labels(**changed):
-    """A table of answers, some of them changed."""
+    """A table of targets, with those of the first series changed."""
     frame = (
         vitals().group_by("id", maintain_order=True).agg(polars.col("state").first(), rise=polars.last("pulse") - 60)
     )
@@ -37,13 +37,13 @@ def labels(**changed):
 
 
 def as_long(frame):
-    """The same observations, one in each row."""
+    """The same observations as a long table."""
     long = frame.unpivot(["pulse", "temp"], index=["id", "t"], variable_name="name", value_name="x")
     return long.drop_nulls().sort("t", maintain_order=True)
 
 
 def tables(folder):
-    """The files of a user: observations and answers."""
+    """Write tables of observations and targets."""
     write(vitals().drop("extra"), folder / "vitals.parquet")
     write(as_long(vitals()), folder / "long.csv")
     write(labels(), folder / "labels.csv")
@@ -51,5 +51,5 @@ def tables(folder):
 
 
 def printed(capsys):
-    """What was printed last, as JSON."""
+    """The last line that was printed, parsed as JSON."""
     return json.loads(capsys.readouterr().out.splitlines()[-1])

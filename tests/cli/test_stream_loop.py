@@ -1,4 +1,4 @@
-"""`logcde stream`: the same output whatever happens to the process, and states that are refused."""
+"""`logcde stream --state`: the same output whatever happens to the process, and states that are refused."""
 
 import dataclasses
 import errno
@@ -9,12 +9,13 @@ import subprocess
 import sys
 
 import logcde as lc
-from logcde.cli.stream import stopping
-from tests.cli.streaming import GOOD, a_model, answers, history, written
+from logcde.cli import stream_loop
+from logcde.cli.stream_loop import signals_deferred
+from tests.cli.streaming import GOOD, a_model, history, predictions, written
 from tests.cli.tables import run
 
 
-def test_going_on_is_as_if_nothing_had_happened(folder, stream, tmp_path):
+def test_continued_stream_equals_uninterrupted_stream(folder, stream, tmp_path):
     text, options = written(history()), ("--state", tmp_path / "state.json")
     whole = stream(folder, text)[1]
     lines = text.splitlines(keepends=True)
@@ -25,17 +26,17 @@ def test_going_on_is_as_if_nothing_had_happened(folder, stream, tmp_path):
     assert stream(folder, text, *options, "--replay")[:2] == (0, b"")
 
 
-def test_overflow_is_null_and_survives(folder, stream, tmp_path):
+def test_overflow_is_null_and_is_kept_in_the_state(folder, stream, tmp_path):
     lines = [GOOD, GOOD | {"time": 0.2, "values": {"pulse": 1e308}}, GOOD | {"time": 0.7}, GOOD | {"time": 1.2}]
     options = ("--state", tmp_path / "state.json")
     code, whole, _ = stream(folder, lines)
     assert code == 0
-    assert answers(whole)[-1]["prediction"] == [None, None]
+    assert predictions(whole)[-1]["prediction"] == [None, None]
     parts = [stream(folder, part, *options)[1] for part in (lines[:3], lines[3:])]
     assert b"".join(parts) == whole
 
 
-def test_states_that_do_not_fit_are_refused(folder, stream, tmp_path):
+def test_state_errors(folder, stream, tmp_path):
     state = tmp_path / "state.json"
     assert stream(folder, [GOOD], "--state", state)[0] == 0
     assert "belongs to another model" in stream(a_model(rule=lc.Partition.every(1.0)), [GOOD], "--state", state)[0]
@@ -45,14 +46,14 @@ def test_states_that_do_not_fit_are_refused(folder, stream, tmp_path):
     assert "The state of the series cannot be read" in stream(folder, [GOOD], "--state", state)[0]
     state.write_text("{}")
     assert "cannot be read as the state of a stream" in stream(folder, [GOOD], "--state", state)[0]
-    assert "--replay needs a file" in stream(folder, [GOOD], "--replay")[0]
+    assert "--replay needs a state file. Name it with --state." in stream(folder, [GOOD], "--replay")[0]
     assert "positive" in stream(folder, [GOOD], "--state", state, "--state-every", 0)[0]
     assert "There is no folder" in stream(tmp_path / "nowhere", [GOOD])[0]
-    silent = dataclasses.replace(a_model(), source=None)
-    assert "does not say how its log-signatures were made" in stream(silent, [GOOD])[0]
+    silent = dataclasses.replace(a_model(), spec=None)
+    assert "does not record how its log-signatures were made" in stream(silent, [GOOD])[0]
 
 
-def test_a_full_disk_is_a_sentence_and_leaves_the_state_as_it_was(folder, stream, tmp_path, monkeypatch):
+def test_full_disk_leaves_the_older_state(folder, stream, tmp_path, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -66,15 +67,15 @@ def test_a_full_disk_is_a_sentence_and_leaves_the_state_as_it_was(folder, stream
     assert [file.name for file in tmp_path.glob("*state*")] == ["state.json"]
 
 
-def begun(folder, *options):
-    """The command as a process of its own."""
+def start(folder, *options):
+    """Start the command in a process of its own."""
     command = [sys.executable, "-m", "logcde", "stream", str(folder), *map(str, options)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_asked_to_stop_it_has_saved_everything(folder, stream, tmp_path):
+def test_sigterm_saves_the_state(folder, stream, tmp_path):
     options, lines = ("--state", tmp_path / "state.json"), written(history(8)).splitlines(keepends=True)
-    with begun(folder, *options) as process:
+    with start(folder, *options) as process:
         process.stdin.write(b"".join(lines[:3]) + lines[3][:9])
         process.stdin.flush()
         out = b"".join(process.stdout.readline() for _ in range(3))  # which come while the input goes on
@@ -84,9 +85,9 @@ def test_asked_to_stop_it_has_saved_everything(folder, stream, tmp_path):
     assert out + stream(folder, b"".join(lines[3:]), *options)[1] == stream(folder, b"".join(lines))[1]
 
 
-def test_killed_it_goes_on_from_the_line_that_the_state_knows(folder, stream, tmp_path):
+def test_killed_stream_continues_with_replay(folder, stream, tmp_path):
     options, lines = ("--state", tmp_path / "state.json"), written(history(8)).splitlines(keepends=True)
-    with begun(folder, *options, "--state-every", 3) as process:
+    with start(folder, *options, "--state-every", 3) as process:
         process.stdin.write(b"".join(lines[:5]))
         process.stdin.flush()
         out = [process.stdout.readline() for _ in range(5)]
@@ -97,9 +98,9 @@ def test_killed_it_goes_on_from_the_line_that_the_state_knows(folder, stream, tm
     assert b"".join(out[:3]) + rest == stream(folder, b"".join(lines))[1]
 
 
-def test_it_ends_quietly_when_nobody_reads_any_more(folder, stream, tmp_path):
+def test_closed_output_ends_quietly(folder, stream, tmp_path):
     options, lines = ("--state", tmp_path / "state.json"), written(history(8)).splitlines(keepends=True)
-    with begun(folder, *options) as process:
+    with start(folder, *options) as process:
         process.stdin.write(lines[0])
         process.stdin.flush()
         out = process.stdout.readline()
@@ -111,8 +112,8 @@ def test_it_ends_quietly_when_nobody_reads_any_more(folder, stream, tmp_path):
     assert out + stream(folder, b"".join(lines[4:]), *options)[1] == stream(folder, b"".join(lines))[1]
 
 
-def test_what_was_read_is_taken_even_if_nobody_reads_any_more(folder, stream, tmp_path, monkeypatch):
-    monkeypatch.setattr(filtering, "LATENCY", -1.0)  # every answer is written by itself
+def test_closed_output_keeps_unsent_predictions(folder, stream, tmp_path, monkeypatch):
+    monkeypatch.setattr(stream_loop, "LATENCY", -1.0)  # every answer is written by itself
     lines, state = written(history(8)).splitlines(keepends=True), tmp_path / "state.json"
     file, (read, write) = tmp_path / "first.jsonl", os.pipe()
     file.write_bytes(b"".join(lines[:5]))
@@ -127,9 +128,9 @@ def test_what_was_read_is_taken_even_if_nobody_reads_any_more(folder, stream, tm
     assert stream(folder, b"".join(lines[5:]), "--state", state)[1] == stream(folder, b"".join(lines))[1]
 
 
-def test_signals_have_their_meaning_back_afterwards():
+def test_signal_handlers_are_restored():
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with stopping() as stop:
+    with signals_deferred() as stop:
         signal.raise_signal(signal.SIGINT)
         assert stop.number == signal.SIGINT
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before

@@ -1,4 +1,4 @@
-"""Commands that are stopped while they learn: the same command goes on, and another one does not."""
+"""Interrupted training and `logcde stress`: the same command resumes, a different one is refused."""
 
 import errno
 import os
@@ -11,8 +11,8 @@ import pytest
 from logcde.cli import training
 from logcde.train import checkpoint
 from logcde.train.callbacks import ProgressBar
-from tests.cli.learning import QUICK, printed, tables, vitals
 from tests.cli.tables import run, write
+from tests.cli.training_tables import QUICK, printed, tables, vitals
 
 LEARN = (*QUICK, "--steps", 30, "--target", "state")
 WRITTEN = {"model.json", "model.safetensors", "run.json", "train.toml"}
@@ -28,14 +28,14 @@ def train(folder, *options, model="model"):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The parameters of a model whose training nobody stopped."""
+    """The parameters of a model whose training was not interrupted."""
     place = tables(tmp_path_factory.mktemp("whole"))
     assert train(place) == 0
     return (place / "model" / "model.safetensors").read_bytes()
 
 
 def stopping(monkeypatch, number, after=1):
-    """Be sent a signal when so many steps are done."""
+    """Send a signal to this process after some steps."""
 
     def on_steps(self, step, loss):
         if step >= after:
@@ -45,23 +45,23 @@ def stopping(monkeypatch, number, after=1):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_training_goes_on_to_the_same_model(whole, tmp_path, monkeypatch, capsys, number):
+def test_resumed_training_gives_the_same_model(whole, tmp_path, monkeypatch, capsys, number):
     tables(tmp_path)
     with monkeypatch.context() as patch:
         stopping(patch, number, after=3)
         assert train(tmp_path) == 130
     unfinished = tmp_path / "model" / "unfinished"
     said = capsys.readouterr().err
-    assert f"stopped. Training is kept in {unfinished}, up to step " in said
-    assert "the same command goes on from there.\n" in said
+    assert "stopped. Training up to step " in said
+    assert f" is kept in {unfinished}: the same command resumes it.\n" in said
     assert names(tmp_path / "model") == {"unfinished"}
     assert train(tmp_path) == 0
-    assert "Going on after step " in capsys.readouterr().out
+    assert "Resuming after step " in capsys.readouterr().out
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == whole
     assert names(tmp_path / "model") == WRITTEN
 
 
-def test_a_kill_costs_no_more_than_since_the_last_checkpoint(whole, tmp_path, capsys):
+def test_killed_training_resumes_from_the_last_checkpoint(whole, tmp_path, capsys):
     tables(tmp_path)
     code = (
         "import os, signal, sys\n"
@@ -69,7 +69,7 @@ def test_a_kill_costs_no_more_than_since_the_last_checkpoint(whole, tmp_path, ca
         "jax.config.update('jax_enable_x64', True)\n"
         "from logcde.cli import main, train\n"
         "from logcde.train import Checkpoints\n"
-        "train.SECONDS, save = 0.0, Checkpoints.save\n"
+        "train.CHECKPOINT_SECONDS, save = 0.0, Checkpoints.save\n"
         "def killed(self, content, step):\n"
         "    save(self, content, step)\n"
         "    if step > 5: os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -80,11 +80,11 @@ def test_a_kill_costs_no_more_than_since_the_last_checkpoint(whole, tmp_path, ca
     done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], check=False, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert train(tmp_path) == 0
-    assert "Going on after step " in capsys.readouterr().out
+    assert "Resuming after step " in capsys.readouterr().out
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == whole
 
 
-def test_another_training_does_not_go_on_from_there(tmp_path, monkeypatch):
+def test_other_options_or_data_are_not_resumed(tmp_path, monkeypatch):
     tables(tmp_path)
     with monkeypatch.context() as patch:
         stopping(patch, signal.SIGINT)
@@ -92,18 +92,18 @@ def test_another_training_does_not_go_on_from_there(tmp_path, monkeypatch):
     assert "There is no model in" in run("evaluate", tmp_path / "model", tmp_path / "vitals.parquet")
     kept = names(tmp_path / "model" / "unfinished")
     message = train(tmp_path, "--rate", 0.02)
-    assert "is of a command that was stopped, with another 'rate'." in message
-    assert message.endswith("To begin anew, pass --fresh.")
+    assert "is of an interrupted command with a different 'rate'." in message
+    assert message.endswith("Pass --fresh to start over.")
     write(vitals(seed=1).drop("extra"), tmp_path / "vitals.parquet")
-    assert "with another 'content of the table'." in train(tmp_path)
+    assert "with a different 'content of the table'." in train(tmp_path)
     assert names(tmp_path / "model" / "unfinished") == kept
     (tmp_path / "model" / "unfinished" / "belongs.json").unlink()
-    assert "does not say what it is of" in train(tmp_path)
+    assert "its belongs.json is missing" in train(tmp_path)
     assert train(tmp_path, "--rate", 0.02, "--fresh") == 0
     assert names(tmp_path / "model") == WRITTEN
 
 
-def test_an_older_model_can_be_used_until_its_successor_is_there(trained, tmp_path, monkeypatch):
+def test_older_model_stays_until_the_new_one_is_finished(trained, tmp_path, monkeypatch):
     tables(tmp_path)
     arguments = ("train", "--config", trained / "model" / "train.toml", "-o", tmp_path / "model")
     assert run(*arguments) == 0
@@ -117,7 +117,7 @@ def test_an_older_model_can_be_used_until_its_successor_is_there(trained, tmp_pa
     assert names(tmp_path / "model") == WRITTEN
 
 
-def test_no_room_for_what_is_unfinished(tmp_path, monkeypatch):
+def test_full_disk_for_checkpoints(tmp_path, monkeypatch):
     def full(file):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -128,7 +128,7 @@ def test_no_room_for_what_is_unfinished(tmp_path, monkeypatch):
     assert names(tmp_path) == before
 
 
-def test_a_loss_that_is_no_number(tmp_path):
+def test_non_finite_loss(tmp_path):
     tables(tmp_path)
     before = names(tmp_path)
     message = train(tmp_path, "--rate", 1e30)
@@ -138,7 +138,7 @@ def test_a_loss_that_is_no_number(tmp_path):
 
 
 @pytest.mark.parametrize("subject", ["model", "model/train.toml"])
-def test_finished_points_of_a_curve_are_kept(trained, tmp_path, monkeypatch, capsys, subject):
+def test_stress_keeps_finished_scores(trained, tmp_path, monkeypatch, capsys, subject):
     tables(tmp_path)
     assert run("train", "--config", trained / "model" / "train.toml", "-o", tmp_path / "model") == 0
     arguments = ("stress", tmp_path / subject, "--drop", 0, 0.5, "--seeds", 0, 1, "--json")
@@ -156,23 +156,23 @@ def test_finished_points_of_a_curve_are_kept(trained, tmp_path, monkeypatch, cap
             os.kill(os.getpid(), signal.SIGINT)
         return original(*given)
 
-    monkeypatch.setattr("logcde.cli.tasks.score", counted)
+    monkeypatch.setattr("logcde.cli.scores.score", counted)
     monkeypatch.setattr(training, "score", counted)
     assert run(*arguments) == 130
     unfinished = tmp_path / "model.stress-unfinished"
     assert names(unfinished) == {"belongs.json", "drop-0.0-seed-0.json", "drop-0.0-seed-1.json"}
-    assert "2 points of the curve are kept in " in capsys.readouterr().err
-    assert "with another 'by'." in run(*arguments, "--by", "channels")
+    assert "2 finished scores are kept in " in capsys.readouterr().err
+    assert "with a different 'by'." in run(*arguments, "--by", "channels")
     assert run(*arguments) == 0
     assert printed(capsys) == expected
     assert len(calls) == 3 + 2
     assert names(tmp_path) == before
 
 
-def test_a_curve_where_nothing_can_be_kept(trained, monkeypatch, capsys):
+def test_stress_in_an_unwritable_folder(trained, monkeypatch, capsys):
     def forbidden(path, content):
         raise OSError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr("logcde.cli.resume.write_whole", forbidden)
     assert run("stress", trained / "model", "--drop", 0, "--seeds", 0) == 0
-    assert "cannot be written: Permission denied. This goes on" in capsys.readouterr().err
+    assert "cannot be written: Permission denied. If this command is interrupted" in capsys.readouterr().err

@@ -1,0 +1,103 @@
+"""Options of the model and its training, and the split into training and held-out series."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from logcde.cli.partition_options import every_partition
+from logcde.errors import TrainingError
+
+if TYPE_CHECKING:
+    from logcde.cli.tasks import AbstractTask
+    from logcde.streams.clock import Clock
+    from logcde.train import Checkpoints
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+    """Options of the model and its training; by default they are chosen from the data."""
+
+    every: str | None = None
+    """Length of the query intervals: a number in units of time, or a duration such as 90min."""
+    depth: int | None = None
+    """Depth of the log-signatures: 1 has increments only, 2 also the order of events."""
+    model: Literal["slice", "neural"] = "slice"
+    """slice: block-diagonal linear dynamics, fast; neural: a neural vector field, slow."""
+    hidden: int | None = None
+    """Size of the hidden state."""
+    steps: int | None = None
+    """Training steps."""
+    rate: float = 0.01
+    """Peak learning rate, which decays to zero."""
+    batch: int = 32
+    """Series per training step."""
+    holdout: float = 0.2
+    """Fraction of the series to hold out from training and score the model on; 0 trains on all."""
+    validation: float | None = None
+    """Fraction of the training series to select the best step on; by default 0.15 from 1,000 series on, else 0."""
+    patience: int | None = None
+    """Stop after this many evaluations without improvement, of 20 evaluations in all."""
+    seed: int = 0
+    """Random seed: the same seed on the same machine gives the same model."""
+
+    def check(self) -> None:
+        """Refuse numbers out of range, before any file is read."""
+        for name in ("depth", "hidden", "steps", "batch", "patience"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise TrainingError(f"--{name} is {number}.", "Give at least 1.")
+        if not 0 < self.rate < np.inf:
+            raise TrainingError(f"--rate is {self.rate}.", "Give a small positive number, such as 0.01.")
+        for name in ("holdout", "validation"):
+            share = getattr(self, name)
+            if share is not None and not 0 <= share < 1:
+                raise TrainingError(
+                    f"--{name} is {share}.", "Give a fraction of at least 0 and less than 1, such as 0.2."
+                )
+        if not 0 <= self.seed < 2**32:
+            raise TrainingError(f"--seed is {self.seed}.", f"Give an integer from 0 to {2**32 - 1}.")
+
+    def estimator(
+        self, task: "AbstractTask", clock: "Clock", *, checkpoints: "Checkpoints | None", progress: bool
+    ) -> Any:
+        """An unfitted estimator of `logcde.estimators` with these options."""
+        from logcde import estimators
+
+        architectures = {"slice": estimators.Slice, "neural": estimators.Neural}
+        model = None
+        if self.hidden is not None or self.model != "slice":
+            make = architectures[self.model]
+            model = make() if self.hidden is None else make(hidden=self.hidden)
+        return getattr(estimators, task.estimator)(
+            partition=None if self.every is None else every_partition(self.every, clock),
+            depth=self.depth,
+            model=model,
+            max_iter=self.steps,
+            learning_rate=self.rate,
+            batch_size=self.batch,
+            validation_fraction=self.validation,
+            patience=self.patience,
+            checkpoints=checkpoints,
+            verbose=progress,
+            random_state=self.seed,
+        )
+
+    def split(self, strata: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Indices of training series and of held-out series: the same share of every stratum.
+
+        >>> training, held_out = TrainOptions().split(np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1]))
+        >>> len(training), len(held_out)
+        (8, 2)
+        """
+        order = np.random.default_rng(self.seed).permutation(len(strata))
+        rank = np.empty(len(strata))
+        for one in np.unique(strata):
+            members = order[strata[order] == one]
+            rank[members] = (np.arange(len(members)) + 0.5) / len(members)
+        # At least one series of every stratum stays in training; of the others, the highest ranks are held out.
+        count = min(round(self.holdout * len(strata)), len(strata) - max(2, len(np.unique(strata))))
+        firsts = [order[strata[order] == one][0] for one in np.unique(strata)]
+        rank[firsts] = -1.0
+        held_out = np.sort(order[np.argsort(rank[order], kind="stable")][len(strata) - max(0, count) :])
+        return np.setdiff1d(np.arange(len(strata)), held_out), held_out
