@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 
 from experiments import EXPERIMENTS, reproduce
-from experiments.abstract import Record
-from experiments.grid import run_grid
-from experiments.ledger import Ledger
-from experiments.recipes import Curve
-from experiments.reproduce import settings_of
-from experiments.sinusoid import SinusoidOutcome
+from experiments.runner.abstract import Record
+from experiments.runner.grid import run_grid
+from experiments.runner.ledger import Ledger
+from experiments.runner.recipes import Curve
+from experiments.runner.reproduce import settings_of
+from experiments.sinusoid.experiment import SinusoidOutcome
 from logcde.datasets import REGIMES
 from logcde.errors import ExperimentError
 

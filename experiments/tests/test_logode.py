@@ -4,11 +4,11 @@ import jax
 import msgspec
 import pytest
 
-from experiments.abstract import Record
-from experiments.classifying import Classified
-from experiments.logode import LogOde, LogOdeOutcome, Speed, models_of
-from experiments.logode_report import PAPER, ROWS, judge
-from experiments.reproduce import settings_of
+from experiments.logode.experiment import LogOde, LogOdeOutcome, Speed, models_of
+from experiments.logode.report import PAPER, ROWS, judge
+from experiments.runner.abstract import Record
+from experiments.runner.reproduce import settings_of
+from experiments.uea.training import Classified
 
 
 @pytest.fixture(autouse=True)

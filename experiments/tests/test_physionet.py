@@ -9,10 +9,10 @@ from rich.console import Console
 from sklearn.metrics import roc_auc_score
 
 from experiments import physionet
-from experiments.physionet import PhysioNet2012, PhysioNetCell
-from experiments.physionet_boosting import Boosting, summaries
-from experiments.physionet_models import Fitted, Given, HeldModel, Neural, PathModel
-from experiments.reproduce import reproduce, settings_of
+from experiments.physionet2012.boosting import Boosting, summaries
+from experiments.physionet2012.experiment import PhysioNet2012, PhysioNetCell
+from experiments.physionet2012.models import Fitted, Given, HeldModel, Neural, PathModel
+from experiments.runner.reproduce import reproduce, settings_of
 from logcde.datasets import split
 from logcde.errors import DatasetError, ExperimentError
 
@@ -163,7 +163,7 @@ def test_from_files_to_tables(stays, tmp_path, monkeypatch):
         cell: experiment.run(cell, lambda part: None, tmp_path / "scratch" / str(n)) for n, cell in enumerate(cells)
     }
     out.mkdir()
-    conclusion = physionet.physionet_report.conclude(settings, outcomes, out)
+    conclusion = physionet.report.conclude(settings, outcomes, out)
     rows = {row["model"]: row for row in conclusion.summary["rows"]}
     assert set(rows) == {"bd_slice", "gradient_boosting", "bare"}
     assert rows["bd_slice"]["splits"] == [0, 1]

@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 from experiments import uea
-from experiments.abstract import Record
-from experiments.classifying import Classified
-from experiments.reproduce import reproduce, settings_of
-from experiments.uea import Uea
-from experiments.uea_models import Given, LinearPath, NeuralPath, Spline, StateSpace
-from experiments.uea_rows import Row, averages, judge
-from experiments.uea_settings import Reading, packaged, printed
+from experiments.runner.abstract import Record
+from experiments.runner.reproduce import reproduce, settings_of
+from experiments.uea.experiment import Uea
+from experiments.uea.models import Given, LinearPath, NeuralPath, Spline, StateSpace
+from experiments.uea.rows import Row, averages, judge
+from experiments.uea.settings import Reading, packaged, printed
+from experiments.uea.training import Classified
 from logcde.datasets import Classification, Split, split
 from logcde.errors import DatasetError, ExperimentError
 from logcde.streams import PerChannel, Streams, drop_observations
