@@ -65,8 +65,8 @@ class Reproduce:
 class Check:
     """Rerun the cheapest finished cell of an experiment and compare it with its line in the ledger.
 
-    Prints "equal", or every number that differs; measured times are not compared. Example: python -m experiments check
-    brownian
+    Prints "equal", or every number that differs; measured times are not compared. On another processor XLA may round
+    differently, which training amplifies. Example: python -m experiments check brownian
     """
 
     experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]

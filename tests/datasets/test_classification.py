@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.lags import lagged
 from logcde import Embedding
 from logcde.datasets import Split, deduplicated, load, split, windows
 from logcde.errors import DatasetError
@@ -49,34 +48,6 @@ def test_a_beginning_is_not_a_copy(tmp_path):
     values[2] = values[0][:, :4]
     write_npz(tmp_path, "Small", values, labels)
     assert len(deduplicated(load("Small", tmp_path))) == 4
-
-
-def test_lagged_copies_are_found_in_all_series_or_in_some(tmp_path):
-    rng = np.random.default_rng(0)
-    sequences = rng.normal(size=(4, 40)).astype(np.float32)
-    values = [np.stack([one[4 * channel :][:20] for channel in range(4)]) for one in sequences]
-    write_npz(tmp_path, "Copies", values, list("abab"))
-    found = lagged(load("Copies", tmp_path))
-    assert (found.series, found.lagged, found.pairs, found.equal) == (4, 4, 4 * 3 * 16, 4 * 3 * 16)
-    values[1][3, 5] += 1
-    write_npz(tmp_path, "Copies", values, list("abab"))
-    found = lagged(load("Copies", tmp_path))
-    assert (found.lagged, found.pairs, found.equal) == (3, 4 * 3 * 16, 4 * 3 * 16 - 1)
-    values[1][3, 5] = np.nan
-    write_npz(tmp_path, "Copies", values, list("abab"))
-    found = lagged(load("Copies", tmp_path))
-    assert (found.lagged, found.pairs) == (4, 4 * 3 * 16 - 1)
-    assert found.share == 1
-
-
-def test_lags_cannot_be_told_of_too_little(tmp_path, data):
-    assert lagged(data).equal == 0
-    write_npz(tmp_path, "One", *small(channels=1))
-    assert lagged(load("One", tmp_path)).pairs == 0
-    write_npz(tmp_path, "Short", *small(channels=9))
-    assert lagged(load("Short", tmp_path)).pairs == 0
-    write_npz(tmp_path, "Still", [np.ones((2, 9), np.float32)] * 4, list("abab"))
-    assert lagged(load("Still", tmp_path)).lagged == 0
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from experiments import facts
-from experiments.facts import FACTS, Published, differences
 from logcde.datasets import available, find, load
-from logcde.datasets import classification as classification_module
 from logcde.errors import DatasetError
 from tests.datasets.files import small, write_arff, write_npz, write_ts
 
@@ -205,12 +202,8 @@ def test_what_is_missing_is_said_with_where_to_get_it(tmp_path, monkeypatch):
         load("EigenWorms", tmp_path / "none")
     with pytest.raises(DatasetError) as error:
         load("EigenWorms", tmp_path)
-    for part in ("EigenWorms.npz", "EigenWorms_TRAIN.ts", ".arff", str(tmp_path / "EigenWorms"), facts.ARCHIVE):
+    for part in ("EigenWorms.npz", "EigenWorms_TRAIN.ts", ".arff", str(tmp_path / "EigenWorms")):
         assert part in str(error.value)
-    with pytest.raises(DatasetError, match="Get it from .*physionet.org"):
-        load("Heartbeat", tmp_path)
-    with pytest.raises(DatasetError, match="if it is a set of the archive"):
-        load("Unheard", tmp_path)
     (tmp_path / "Unheard_TEST.ts").write_text("")
     with pytest.raises(DatasetError, match="Of two files only .*Unheard_TEST.ts is there"):
         load("Unheard", tmp_path)
@@ -226,38 +219,3 @@ def test_a_file_that_may_not_be_read_is_an_error_of_its_own(tmp_path, monkeypatc
     monkeypatch.setattr("pathlib.Path.open", refuse)
     with pytest.raises(DatasetError, match="Small_TRAIN.ts cannot be read: Permission denied."):
         load("Small", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("published", "found"),
-    [
-        (Published((1, 1), (1, 1), 3, 6, 2, shortest=4), ()),
-        (Published((2,), (2,), 3, 6, 2, shortest=4), ()),
-        (Published((2, 0), (3,), 3, 6, 2, shortest=4), ("1, 1 training series in the classes", "2 test series")),
-        (
-            Published((2,), (2,), 2, 7, 5),
-            ("3 channels", "6 steps in the longest", "4 steps in the shortest", "2 classes"),
-        ),
-    ],
-)
-def test_a_set_is_compared_with_what_is_published(tmp_path, monkeypatch, published, found):
-    values, labels = small()
-    write_npz(tmp_path, "Small", values, labels)
-    monkeypatch.setattr(classification_module, "FACTS", {"Small": published})
-    parts = differences(load("Small", tmp_path, check=False))
-    assert [part.startswith(start) for part, start in zip(parts, found, strict=True)] == [True] * len(found)
-    if found:
-        with pytest.raises(DatasetError, match=r"Small.npz is not Small as it is published: .* pass check=False"):
-            load("Small", tmp_path)
-    else:
-        assert len(load("Small", tmp_path)) == 4
-
-
-def test_facts_agree_with_themselves():
-    for name, known in FACTS.items():
-        for counts in (known.train, known.test):
-            assert len(counts) in (1, known.classes), name
-        assert known.recorded is None or (known.lagged and known.recorded in FACTS)
-    # After the 23 copies in EigenWorms are left out, these are the numbers of series that the paper's splits have.
-    pooled = {name: sum(known.train) + sum(known.test) for name, known in list(FACTS.items())[:6]}
-    assert list(pooled.values()) == [236 + 23, 524, 409, 378, 561, 380]

@@ -3,11 +3,10 @@ import itertools
 import numpy as np
 import pytest
 
-from benchmarks.data import Events, dense, random_cuts
-from benchmarks.windows import cut, cut_every, realise
+from benchmarks.data import Events, cut, cut_every, dense, random_cuts, realise
 
 
-def test_equal_windows_share_their_ends_and_own_their_memory():
+def test_cut_every_shares_ends_and_owns_memory():
     paths = dense(np.random.default_rng(0), 2, 7, 3)
     (batch,) = cut_every(paths, 3).batches
     assert batch.base is None
@@ -17,13 +16,13 @@ def test_equal_windows_share_their_ends_and_own_their_memory():
     np.testing.assert_array_equal(windows[:, 2], paths[:, [6, 7, 7, 7]])
 
 
-def test_equal_windows_that_fit_need_no_padding():
+def test_cut_every_without_padding():
     paths = dense(np.random.default_rng(0), 2, 6, 1)
     assert cut_every(paths, 3).batches[0].shape == (4, 4, 1)
 
 
 @pytest.mark.parametrize("buckets", [1, 3, 100])
-def test_own_windows_are_the_pieces_between_cuts(buckets, reference):
+def test_cut_returns_the_pieces_between_cuts(buckets, reference):
     rng = np.random.default_rng(0)
     paths, cuts = dense(rng, 3, 20, 2), random_cuts(rng, 3, 20, 4)
     windows = cut(paths, cuts, buckets)
@@ -32,7 +31,7 @@ def test_own_windows_are_the_pieces_between_cuts(buckets, reference):
     np.testing.assert_allclose(found, [reference(piece, 3) for piece in pieces], atol=1e-12)
 
 
-def test_random_cuts_are_increasing_and_leave_the_last_sample():
+def test_random_cuts_increase_and_leave_the_last_sample():
     cuts = random_cuts(np.random.default_rng(1), 50, 9, 5)
     assert cuts.shape == (50, 6)
     assert (np.diff(cuts) > 0).all()
@@ -43,7 +42,7 @@ def test_random_cuts_are_increasing_and_leave_the_last_sample():
 
 @pytest.mark.parametrize("observed", [1, 3])
 @pytest.mark.parametrize("buckets", [1, 4])
-def test_realised_windows_agree_with_a_path_built_event_by_event(observed, buckets, reference):
+def test_realise_matches_a_path_built_event_by_event(observed, buckets, reference):
     events = Events.random(np.random.default_rng(observed), 2, 6, 3, observed)
     points = np.linspace(0.0, 1.0, 5)
     windows = realise(events, points, buckets)
@@ -72,7 +71,7 @@ def pieces(times, channel, value, channels, points):
         yield np.array(path)
 
 
-def test_matrix_of_events_has_their_values_and_nothing_else():
+def test_as_matrix_has_the_values_and_nan():
     events = Events.random(np.random.default_rng(0), 2, 5, 4, 2)
     values = events.as_matrix()
     assert np.isfinite(values).sum() == events.value.size
