@@ -21,7 +21,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/.ready
-	$(BIN)/python -m logcde demo
+	$(BIN)/python -m examples.demo --out out
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff format --check
@@ -53,7 +53,7 @@ $(VENV)/.peers: $(VENV)/.ready
 	touch $@
 
 bench: $(VENV)/.peers
-	$(BIN)/python -m logcde.bench
+	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf $(VENV) out

@@ -1,5 +1,5 @@
-"""Speed, side by side with every peer that is installed: `python -m benchmarks`.
+"""Time this library against every peer that is installed: `python -m benchmarks`.
 
-A job (`jobs`) makes cases; a case is one question with several contenders; `timing` lets them answer it in turns;
-`results` keeps what was measured and `report` and `plot` show it. Peers (`peers`) are imported only when they run.
+A job (`jobs`) makes cases; a case (`cases`) is one computation with several contenders; `timing` measures them in
+turns, `results` stores the measurements and `report` shows them. A peer (`peers`) is imported only when it runs.
 """

@@ -1,38 +1,63 @@
-"""The command line: `python -m benchmarks --jobs B1 D --rounds 9 --out benchmarks`."""
+"""The command line: `python -m benchmarks --jobs B1 D --rounds 9`."""
 
+import dataclasses
 import importlib.util
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
 import tyro
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks import plot, report
+from benchmarks import report
 from benchmarks.jobs import JOBS
-from benchmarks.options import Options
 from benchmarks.peers import PEERS
 from benchmarks.results import JobRecord, Results
 from benchmarks.run import run_jobs
 from benchmarks.timing import Clock
 
+JobName: TypeAlias = Literal["A", "B1", "B2", "C", "D", "D3", "scaling", "index", "train", "scans", "serve"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Options of the benchmark."""
+
+    jobs: tuple[JobName, ...] = get_args(JobName)
+    """Jobs to run. A: log-signature of whole paths; B1: dense series, windows of equal length; B2: dense series, own
+    windows for each; C: one event at a time, and blocks of events; D: asynchronous streams, counts and time; D3:
+    asynchronous streams, counts and time, depth 3; scaling: how cost grows; index: arbitrary intervals of one long
+    series; train: one training step on series of EigenWorms' shape; scans: ways to compose linear flows; serve: one
+    event and a prediction."""
+    rounds: int = 9
+    """Rounds of each case; times are medians over them."""
+    patience: float = 20.0
+    """Largest number of seconds for one contender of a case."""
+    seed: int = 0
+    """Seed of the generated data."""
+    out: Path = Path(__file__).parent
+    """Folder of results.json and scaling.png."""
+    resume: bool = False
+    """Keep the jobs that are already in results.json."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read the options and measure."""
-    description = "Speed, side by side with peers."
+    """Parse the options and measure. Returns an exit code."""
+    description = "Time this library against every peer that is installed."
     return measure(tyro.cli(Options, prog="python -m benchmarks", description=description, args=arguments))
 
 
 def measure(options: Options) -> int:
-    """Measure, print tables, write results.json and scaling.png."""
-    # XLA and oneDNN report their own affairs on stderr, through the progress bar.
+    """Measure, print tables, and write results.json and scaling.png. Returns an exit code."""
+    # XLA and oneDNN log to stderr, which would break the progress bar.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    # Output that goes to a file has no width of its own; the tables need some.
+    # A file has no width, and the default of 80 is too narrow for the tables.
     console = Console(width=None if sys.stdout.isatty() else 150)
     path = options.out / "results.json"
-    _say_who(console)
+    _list_peers(console)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         with Progress(*columns, console=console, transient=True) as progress:
@@ -54,12 +79,12 @@ def measure(options: Options) -> int:
                 finished=finished,
             )
     except KeyboardInterrupt:
-        console.print(f"Stopped. Finished jobs are in {path}; go on with --resume.")
+        console.print(f"Stopped. Finished jobs are in {path}; --resume runs the others.")
         return 130
     return _conclude(console, results, options.out)
 
 
-def _say_who(console: Console) -> None:
+def _list_peers(console: Console) -> None:
     for peer in PEERS:
         state = f"{peer.version}, {peer.threads} thread(s)" if peer.installed else "not installed"
         console.print(f"{peer.role}: {peer.name} {state}")
@@ -70,7 +95,7 @@ def _conclude(console: Console, results: Results, out: Path) -> int:
     if importlib.util.find_spec("matplotlib") is None:
         console.print("No plot: matplotlib is not installed.")
     elif "scaling" in results.jobs:
-        plot.scaling(results.jobs["scaling"].cases, out / "scaling.png")
+        report.scaling_plot(results.jobs["scaling"].cases, out / "scaling.png")
         console.print(f"Plot in {out / 'scaling.png'}.")
     console.print(f"Raw numbers in {out / 'results.json'}.")
     differing = report.disagreements(results.jobs.values())

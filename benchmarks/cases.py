@@ -1,20 +1,147 @@
-"""One question with several contenders, and what the answer should cost."""
+"""A case of the benchmark: one computation, the contenders that do it, and the target for this library.
+
+A contender works on the observations as they are (`Direct`), or on batches of equally long paths (`Windowed`), and then
+pays for cutting these as well. Nothing here knows how time is measured.
+"""
 
 import abc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
 
-from benchmarks.contenders import Entry, Role
-from benchmarks.windows import Windows
+import numpy as np
+
+from benchmarks.data import Windows
+
+
+class Role(StrEnum):
+    """The part of a contender in the comparison: this library, a peer, a baseline, or one step of this library."""
+
+    OURS = "logcde"
+    PEER = "peer"
+    BASELINE = "baseline"
+    PART = "part"
+
+
+class NotInstalled(Exception):  # noqa: N818 - a state of the machine, not an error
+    """A peer is not installed; the table says so instead of a time."""
+
+
+class CannotDo(Exception):  # noqa: N818 - a property of a library, not an error
+    """A library does not offer a computation; the table gives the reason instead of a time."""
+
+
+class AbstractContender(abc.ABC):
+    """One implementation of the computation of a case. `windowed`: whether it takes windows."""
+
+    windowed: ClassVar[bool]
+
+    @abc.abstractmethod
+    def load(self, windows: Windows | None) -> Any:
+        """Convert the windows to the arrays that `run` takes; part of the cost."""
+
+    @abc.abstractmethod
+    def run(self, loaded: Any) -> Any:
+        """Compute; returns when the numbers are ready."""
+
+    @abc.abstractmethod
+    def canonical(self, answer: Any, windows: Windows | None) -> np.ndarray | None:
+        """The result in the coordinates and order that all contenders share; None if it is not compared."""
+
+    @abc.abstractmethod
+    def memory(self) -> int | None:
+        """Bytes of working memory, if a compiler counted them."""
+
+
+@dataclass(frozen=True)
+class Direct(AbstractContender):
+    """Works on the observations as they are; `needs` gives its memory."""
+
+    windowed: ClassVar[bool] = False
+    call: Callable[[], Any]
+    read: Callable[[Any], np.ndarray | None]
+    needs: Callable[[], int] | None = None
+
+    def load(self, windows: Windows | None) -> None:
+        """Nothing to convert."""
+
+    def run(self, loaded: None) -> Any:
+        """Call the function."""
+        return self.call()
+
+    def canonical(self, answer: Any, windows: Windows | None) -> np.ndarray | None:
+        """Convert the result."""
+        return self.read(answer)
+
+    def memory(self) -> int | None:
+        """Memory from `needs`."""
+        return None if self.needs is None else self.needs()
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A library on batches of equally long paths: `load` makes its arrays from NumPy's, `run` its log-signatures."""
+
+    load: Callable[[Sequence[np.ndarray]], Any]
+    run: Callable[[Any], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Windowed(AbstractContender):
+    """Works on batches of equally long paths."""
+
+    windowed: ClassVar[bool] = True
+    engine: Engine
+    read: Callable[[np.ndarray], np.ndarray]
+
+    def load(self, windows: Windows | None) -> Any:
+        """Load all batches."""
+        assert windows is not None
+        return self.engine.load(windows.batches)
+
+    def run(self, loaded: Any) -> Any:
+        """Run all batches."""
+        return self.engine.run(loaded)
+
+    def canonical(self, answer: Any, windows: Windows | None) -> np.ndarray:
+        """Restore the order of the windows and convert the coordinates."""
+        assert windows is not None
+        return self.read(windows.restore(answer))
+
+    def memory(self) -> int | None:
+        """Unknown."""
+        return None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A contender in a case.
+
+    Attributes:
+        name: Name in the tables.
+        role: Its part in the comparison.
+        threads: Threads that it may use.
+        items: Units of the case that one run computes.
+        make: Builds the contender; may raise `NotInstalled` or `CannotDo`.
+        buckets: Number of lengths that its windows are sorted into.
+    """
+
+    name: str
+    role: Role
+    threads: int
+    items: int
+    make: Callable[[], AbstractContender]
+    buckets: int = 1
 
 
 class AbstractTarget(abc.ABC):
-    """What is to be reached."""
+    """The target of a case."""
 
     @abc.abstractmethod
     def met(self, ours: float, rival: float | None) -> bool | None:
-        """Whether these seconds for each unit meet it; None if that cannot be said."""
+        """Whether `ours`, in seconds for each unit, meets the target; None if it cannot be judged."""
 
     @abc.abstractmethod
     def __str__(self) -> str: ...
@@ -22,10 +149,10 @@ class AbstractTarget(abc.ABC):
 
 @dataclass(frozen=True)
 class NoTarget(AbstractTarget):
-    """Measured for information."""
+    """No target; the case is measured for information."""
 
     def met(self, ours: float, rival: float | None) -> None:
-        """Nothing to meet."""
+        """None: there is nothing to meet."""
 
     def __str__(self) -> str:
         return ""
@@ -33,7 +160,7 @@ class NoTarget(AbstractTarget):
 
 @dataclass(frozen=True)
 class Times(AbstractTarget):
-    """So many times faster than the fastest rival.
+    """At least `ratio` times faster than the fastest rival.
 
     >>> Times(3.0).met(ours=1.0, rival=3.5)
     True
@@ -42,7 +169,7 @@ class Times(AbstractTarget):
     ratio: float
 
     def met(self, ours: float, rival: float | None) -> bool | None:
-        """Compare with the rival's seconds."""
+        """Compare with the seconds of the rival."""
         return None if rival is None else rival >= self.ratio * ours
 
     def __str__(self) -> str:
@@ -51,7 +178,7 @@ class Times(AbstractTarget):
 
 @dataclass(frozen=True)
 class Within(AbstractTarget):
-    """At most so many seconds for each unit.
+    """At most `seconds` for each unit.
 
     >>> str(Within(3e-7))
     '≤ 0.3 µs'
@@ -69,7 +196,7 @@ class Within(AbstractTarget):
 
 @dataclass(frozen=True)
 class Point:
-    """Where a case stands on a plot: which curve family, the name of its horizontal axis, and the place on it."""
+    """The place of a case on a plot: panel, label of the horizontal axis, and position on it."""
 
     panel: str
     axis: str
@@ -78,10 +205,18 @@ class Point:
 
 @dataclass(frozen=True)
 class Case:
-    """What all contenders of `entries` compute, counted in units (windows, events, queries).
+    """One computation, done by every contender.
 
-    `sizes` are the numbers of coordinates in each level, for the comparison of answers; `cut` makes the windows;
-    `patience` is for cases that are many and need less than the clock would give them.
+    Attributes:
+        label: Name in the tables.
+        unit: What is counted: window, event, query or step.
+        sizes: Coordinates in each level, for the comparison of results.
+        entries: The contenders.
+        cut: Cuts windows, given the number of buckets.
+        target: What this library should reach.
+        rival: The role that this library is compared with.
+        point: Place on a plot, if any.
+        patience: Largest number of seconds for one contender, if less than that of the clock.
     """
 
     label: str

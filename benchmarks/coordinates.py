@@ -12,15 +12,15 @@ from logcde.algebra import Basis, Bracket
 
 
 class AbstractCoordinates(abc.ABC):
-    """Which coordinates a library returns."""
+    """The basis in which a library returns log-signatures."""
 
     @abc.abstractmethod
     def to_brackets(self, logsigs: np.ndarray, basis: Basis) -> np.ndarray:
-        """The same log-signatures (..., lie) by their Lyndon brackets."""
+        """Convert log-signatures (..., lie) to coordinates of Lyndon brackets."""
 
 
 class LyndonBrackets(AbstractCoordinates):
-    """Lyndon basis with standard bracketing, as this library has it."""
+    """Lyndon basis with standard bracketing, as in this library."""
 
     def to_brackets(self, logsigs: np.ndarray, basis: Basis) -> np.ndarray:
         """Unchanged."""
@@ -56,7 +56,7 @@ def _hall_to_lyndon(basis: Basis) -> np.ndarray:
 
 
 def hall_brackets(basis: Basis) -> list[Bracket]:
-    """The brackets of that Hall basis over the letters of `basis`, in order.
+    """The brackets of the Hall basis of RoughPy over the letters of `basis`, in order.
 
     >>> hall_brackets(Basis(("a", "b"), 3))
     ['a', 'b', ('a', 'b'), ('a', ('a', 'b')), ('b', ('a', 'b'))]
@@ -76,7 +76,7 @@ def hall_brackets(basis: Basis) -> list[Bracket]:
 
 
 def difference(logsigs: np.ndarray, reference: np.ndarray, sizes: tuple[int, ...]) -> float:
-    """Largest difference of any coordinate, each level measured by the reference's largest coordinate there.
+    """Largest difference of any coordinate, relative to the largest coordinate of the reference in its level.
 
     >>> difference(np.array([[1.0, 2.0, 5.0]]), np.array([[1.0, 4.0, 5.0]]), (2, 1))
     0.5

@@ -1,4 +1,4 @@
-"""What was measured, as plain records that go to JSON and come back."""
+"""Measurements as plain records, and their JSON file."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -7,17 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import Point
-from benchmarks.contenders import Role
+from benchmarks.cases import Point, Role
 from logcde._files import write_whole
+from logcde.errors import LogcdeError
 
 VERSION = 1
-"""Of the file's layout; a file of another version is not resumed."""
+"""Version of the layout of the file; a file of another version is not resumed."""
+
+
+class ResultsError(LogcdeError):
+    """A file of results that cannot be read."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Seconds of one step over the rounds."""
+    """Seconds over the rounds: median, quartiles and all values."""
 
     median: float
     lower: float
@@ -26,7 +30,7 @@ class Spread:
 
     @classmethod
     def of(cls, seconds: list[float]) -> "Spread":
-        """Median and quartiles.
+        """Summarise the seconds of all rounds.
 
         >>> Spread.of([3.0, 1.0, 2.0]).median
         2.0
@@ -37,7 +41,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Row:
-    """One contender of one case. `note` says why there is no time, if there is none."""
+    """The measurement of one contender in one case; `note` is the reason if it was not measured."""
 
     name: str
     role: Role
@@ -54,20 +58,20 @@ class Row:
 
     @property
     def seconds(self) -> float | None:
-        """For each unit, windows included."""
+        """Seconds for each unit, cutting and loading of windows included."""
         if self.run is None:
             return None
         return sum(part.median for part in (self.windows, self.load, self.run) if part is not None) / self.items
 
     @property
     def bare(self) -> float | None:
-        """For each unit, on windows that somebody has already built and handed over."""
+        """Seconds for each unit on windows that are already cut and loaded."""
         return None if self.run is None else self.run.median / self.items
 
 
 @dataclass(frozen=True)
 class CaseRecord:
-    """One case with all its rows; `met` is None where the target cannot be judged."""
+    """A measured case; `met` is None if its target cannot be judged."""
 
     label: str
     unit: str
@@ -79,11 +83,11 @@ class CaseRecord:
     rows: tuple[Row, ...]
 
     def ours(self) -> Row | None:
-        """This library's row, if it was measured."""
+        """The row of this library, if it was measured."""
         return next((row for row in self.rows if row.role is Role.OURS and row.run is not None), None)
 
     def fastest(self, *, bare: bool = False) -> Row | None:
-        """The fastest rival, with its windows or without."""
+        """The fastest rival, by `seconds` or by `bare`."""
         rivals = [(row.bare if bare else row.seconds, row) for row in self.rows if row.role is self.rival]
         timed = [(seconds, row) for seconds, row in rivals if seconds is not None]
         return min(timed, key=lambda pair: pair[0])[1] if timed else None
@@ -101,23 +105,27 @@ class JobRecord:
 
 @dataclass
 class Results:
-    """Everything of one run: circumstances, and the jobs that are finished."""
+    """All results of a run: its circumstances and the finished jobs."""
 
     circumstances: dict[str, Any]
     jobs: dict[str, JobRecord] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
-        """Write under a temporary name and rename, so that a file is always whole."""
+        """Write the file under a temporary name and rename it, so that it is always complete."""
         content = {"version": VERSION, **self.circumstances, "jobs": [asdict(job) for job in self.jobs.values()]}
         write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Results":
-        """Read a file that `save` wrote."""
+        """Read a file written by `save`.
+
+        Raises:
+            ResultsError: If the file has another layout.
+        """
         content = json.loads(path.read_text(encoding="utf-8"))
         version = content.pop("version", None)
         if version != VERSION:
-            raise ValueError(f"{path} has layout {version}, but this benchmark reads layout {VERSION}; move it away.")
+            raise ResultsError(f"{path} has layout {version}, but this benchmark reads {VERSION}.", "Move it away.")
         jobs = [_job(job) for job in content.pop("jobs")]
         return cls(content, {job.name: job for job in jobs})
 

@@ -1,4 +1,4 @@
-"""One training step as a contender: forward, backward, update, compiled ahead of the clock."""
+"""One training step as a contender: forward, backward and update, compiled before it is timed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from benchmarks.contenders import Direct
+from benchmarks.cases import Direct
 from logcde.models import Inputs
 
 
 class TrainingStep:
-    """A model, what it predicts from, and Adam; every call takes the same step from the same place."""
+    """A compiled step of Adam on a classification loss; every call repeats the same step.
+
+    Args:
+        predict: Logits of one example, from a model and its inputs.
+        model: The model.
+        inputs: A batch of inputs.
+        classes: Number of classes.
+    """
 
     def __init__(self, predict: Callable[[Any, Inputs], Any], model: Any, inputs: Inputs, classes: int) -> None:
         parameters, rest = eqx.partition(model, eqx.is_inexact_array)
@@ -36,17 +43,17 @@ class TrainingStep:
         self.compiled = jax.jit(step).lower(*self.arguments).compile()
 
     def __call__(self) -> Any:
-        """Take it; the loss before it."""
+        """Take the step and return the loss before it."""
         return jax.block_until_ready(self.compiled(*self.arguments))[2]
 
     def memory(self) -> int:
-        """Bytes that the compiled program needs beside its arguments and results."""
+        """Bytes of temporary memory of the compiled program, without arguments and results."""
         analysis = self.compiled.memory_analysis()
         assert analysis is not None
         return analysis.temp_size_in_bytes
 
 
 def contender(predict: Callable[[Any, Inputs], Any], model: Any, inputs: Inputs, classes: int, same: bool) -> Direct:
-    """The step, to be compared by its loss if all contenders of the case should have the `same`."""
+    """A training step as a contender; with `same`, its loss is compared with those of the others."""
     step = TrainingStep(predict, model, inputs, classes)
     return Direct(step, lambda loss: np.asarray(loss, np.float64).reshape(1, 1) if same else None, step.memory)

@@ -1,8 +1,8 @@
-"""Rounds in which all contenders of a case answer in turn, in one process.
+"""Measure all contenders of a case in interleaved rounds, in one process.
 
-First every contender answers once: that is when it compiles, and its answer is compared with the others'. Then come
-the rounds; in each one the order is turned by one place, so that nobody always runs after the same neighbour. A step
-that is too short for the clock is repeated within the round. A contender that fails is listed with its error.
+Every contender runs once first: it compiles, and its result is compared with those of the others. In each of the
+following rounds the order is rotated by one place, so that no contender always follows the same one. A run that is too
+short for the clock is repeated within the round. A contender that fails is listed with its error.
 """
 
 import contextlib
@@ -15,19 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.cases import Case
-from benchmarks.contenders import AbstractContender, CannotDo, Entry, NotInstalled
+from benchmarks.cases import AbstractContender, CannotDo, Case, Entry, NotInstalled
 from benchmarks.coordinates import difference
+from benchmarks.data import Windows
 from benchmarks.results import CaseRecord, Row, Spread
-from benchmarks.windows import Windows
 
 
 @dataclass(frozen=True)
 class Clock:
-    """How long to measure: rounds, the shortest sample worth a clock's word, and the most time for one contender.
+    """How long to measure.
 
-    Before each sample there is a rest, in which the threads of the one before fall asleep: those of OpenMP may spin for
-    a fifth of a second after their work is done.
+    Attributes:
+        rounds: Number of rounds.
+        shortest: Shortest sample in seconds; shorter runs are repeated.
+        patience: Largest number of seconds for one contender.
+        rest: Seconds before each sample, in which threads of the previous one fall asleep (those of OpenMP may spin for
+            a fifth of a second after their work).
     """
 
     rounds: int = 9
@@ -38,7 +41,7 @@ class Clock:
 
 @dataclass
 class _Runner:
-    """A contender that has answered once, and its samples."""
+    """A contender that ran once, and its samples."""
 
     entry: Entry
     contender: AbstractContender
@@ -53,7 +56,7 @@ class _Runner:
 
 
 def race(case: Case, clock: Clock, tick: Callable[[str], None]) -> CaseRecord:
-    """Measure one case. `tick` is told who is at work."""
+    """Measure one case; `tick` receives the name of the running contender."""
     cutter = _Cutter(case)
     runners: dict[str, _Runner] = {}
     rows: dict[str, Row] = {}
@@ -97,7 +100,7 @@ def race(case: Case, clock: Clock, tick: Callable[[str], None]) -> CaseRecord:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep the collector from charging one contender for another's garbage."""
+    """Disable garbage collection, which would charge one contender for the objects of another."""
     gc.collect()
     gc.disable()
     try:
@@ -112,7 +115,7 @@ def _turned(runners: list[_Runner], turn: int) -> list[_Runner]:
 
 
 class _Cutter:
-    """Cuts windows once a round for each number of buckets, and keeps the seconds."""
+    """Cuts windows once a round for each number of buckets and records the seconds."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -158,7 +161,7 @@ def _seconds(call: Callable[[Any], Any], argument: Any, repeats: int) -> float:
 
 
 def _absent(entry: Entry, reason: Exception) -> Row:
-    """Nothing is swallowed: whoever has no time is listed with the reason."""
+    """The row of a contender that was not measured, with the reason."""
     known = {NotInstalled: "not installed", CannotDo: "cannot"}
     status = known.get(type(reason), "failed")
     note = str(reason) if type(reason) in known else f"{type(reason).__name__}: {reason}"

@@ -1,4 +1,4 @@
-"""How training steps were written before: direct transcriptions, kept to measure against."""
+"""Models as the published code computes them, as baselines for the time of a training step."""
 
 import diffrax
 import jax
@@ -24,7 +24,7 @@ def first_order_by_tree(model: SequenceModel, inputs: Inputs) -> Float[Array, "o
 
 
 def log_ncde_by_one_solve(model: SequenceModel, inputs: Inputs) -> Float[Array, "output"]:
-    """Log-NCDE of depth two: one `diffeqsolve` over the horizon, the interval looked up at every step.
+    """Log-NCDE of depth two: one `diffeqsolve` over the horizon, with a lookup of the interval at every step.
 
     Brackets take one Jacobian-vector product of the whole vector field for each letter.
     """
@@ -45,7 +45,7 @@ def log_ncde_by_one_solve(model: SequenceModel, inputs: Inputs) -> Float[Array, 
 
 
 def ncde_by_one_solve(model: SequenceModel, inputs: Inputs) -> Float[Array, "output"]:
-    """NCDE along its cubic pieces: one `diffeqsolve` over the horizon, the piece looked up at every step."""
+    """NCDE along its cubic pieces: one `diffeqsolve` over the horizon, with a lookup of the piece at every step."""
     assert isinstance(model.dynamics, ControlODE)
     field, pieces = model.dynamics.field, len(inputs.steps)
     rows = inputs.steps.reshape(pieces, -1, field.letters)

@@ -1,0 +1,1 @@
+"""Short programs that run: `python -m examples.quickstart` and others, from the root of the repository."""

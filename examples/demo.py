@@ -1,12 +1,13 @@
-"""What `logcde demo` shows, step by step.
+"""The whole library on generated streams, with a picture and a report at the end: `python -m examples.demo --out out`.
 
 Coupled sinusoids (`sec:sinusoid` in the paper), one wave observed often and one sparsely, at times of their own. Both
-models are causal, have hidden states of the same size, and are trained on the same series for as many steps at rates
-that rise and fall alike.
+models are causal, have hidden states of the same size, and are trained on the same series for the same number of steps
+with the same schedule of learning rates.
 """
 
 import csv
 import dataclasses
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -17,35 +18,34 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import tyro
 
-from logcde import plot
+from logcde import estimators, plot
 from logcde._files import whole_file
 from logcde.algebra import log as tensor_log
 from logcde.algebra import multiply_exp, project, unit
 from logcde.baselines import HeldControl, gru_d
-from logcde.cli.table import TableOptions
-from logcde.cli.targets import TargetOptions
-from logcde.cli.train import Train
-from logcde.cli.train_options import TrainOptions
-from logcde.cli.training import Fitted
+from logcde.cli import main as logcde
 from logcde.datasets import Dataset
 from logcde.datasets.sinusoid import CHANNELS, HORIZON, Sinusoids, sinusoids
 from logcde.embedding import Embedding
-from logcde.errors import CheckFailed
-from logcde.estimators.training import WARMUP
+from logcde.errors import ArtefactError, CheckFailed, LogcdeError
 from logcde.models import Inputs, PerInterval, predict
 from logcde.paths import decode, realise
+from logcde.report.record import Run, read_run
 from logcde.streams.ragged import owners
 from logcde.train import Steps
 from logcde.train import fit as train
 
 EXACT, CLOSE = 1e-9, 1e-4
-"""What rounding allows for: of log-signatures in double precision, and of predictions in single precision."""
+"""Tolerances for rounding: of log-signatures in double precision, and of predictions in single precision."""
+RATE, BATCH, WARMUP = 0.01, 32, 0.05
+"""Largest learning rate, batch size and share of steps in which the rate rises: the defaults of `logcde train`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """How much is done."""
+    """Number of series, training steps and hidden units."""
 
     series: int
     steps: int
@@ -57,7 +57,7 @@ FULL, QUICK = Size(640, 1200, 64), Size(24, 3, 4)
 
 @dataclasses.dataclass(frozen=True)
 class Waves:
-    """The streams, as they were generated, when each is asked about, and the tables that they were written to."""
+    """Generated streams, the query times of each series, and the tables that both were written to."""
 
     drawn: Sinusoids
     queries: list[np.ndarray]
@@ -66,13 +66,47 @@ class Waves:
 
     @property
     def data(self) -> Dataset:
-        """Streams, where they are asked about, and the answers."""
+        """Streams, partition and targets."""
         return self.drawn.data
 
 
 @dataclasses.dataclass(frozen=True)
+class Trained:
+    """The Log-SLiCE that `logcde train` wrote: its estimator and the record of its training.
+
+    Attributes:
+        estimator: The saved estimator.
+        run: The record.
+        held_out: Numbers of the held-out series, in increasing order.
+        ids: Series of each held-out query, by name.
+        times: Time of each held-out query.
+        truth: Targets at the held-out queries.
+        prediction: Predictions there.
+    """
+
+    estimator: Any
+    run: Run
+    held_out: np.ndarray
+    ids: np.ndarray
+    times: np.ndarray
+    truth: np.ndarray
+    prediction: np.ndarray
+
+    @classmethod
+    def read(cls, folder: Path, series: int) -> "Trained":
+        """Read the folder of the model."""
+        run = read_run(folder)
+        assert run is not None
+        assert run.held_out is not None
+        ids = np.array(run.held_out.series)
+        held_out = np.flatnonzero(np.isin([_name(number) for number in range(series)], ids))
+        rows = (np.array(rows, float) for rows in (run.held_out.time, run.held_out.truth, run.held_out.prediction))
+        return cls(estimators.load(folder), run, held_out, ids, *rows)
+
+
+@dataclasses.dataclass(frozen=True)
 class Filled:
-    """A model that fills gaps: what it predicts for held-out series at their query times, and how it came about."""
+    """A model that fills gaps: its predictions at the held-out queries, and the cost of its training."""
 
     prediction: np.ndarray
     steps: int
@@ -81,7 +115,7 @@ class Filled:
 
 
 def observe(size: Size, folder: Path) -> Waves:
-    """Generate streams, and write them and the answers as tables beside a folder."""
+    """Generate streams, and write observations and targets as tables next to `folder`."""
     drawn = sinusoids("async_sparse", size.series, seed=0)
     streams = drawn.data.streams
     event = owners(streams.obs_offsets)
@@ -102,8 +136,8 @@ def observe(size: Size, folder: Path) -> Waves:
     return Waves(drawn, queries, observations, targets)
 
 
-def kept(waves: Waves) -> str:
-    """That log-signatures are those of a path, and that this path gives every observation back."""
+def check_embedding(waves: Waves) -> str:
+    """Check that log-signatures are those of the realised path, and that the path decodes to the observations."""
     data, embedding = waves.data, Embedding(depth=2)
     few = data.streams[:3]
     paths = realise(few, embedding)
@@ -118,7 +152,7 @@ def kept(waves: Waves) -> str:
             apart = np.abs(logsigs.values[0, place] - expected).max()
             worst = max(worst, float(apart / (1 + np.abs(expected).max())))
     if decode(paths) != few or worst > EXACT:
-        raise CheckFailed(f"The embedding does not keep what it should ({worst:.1e}). Please report this as a bug.")
+        raise CheckFailed(f"The embedding is not that of the realised path ({worst:.1e}).", "Please report this bug.")
     return (
         f"One log-signature for each of {int(logsigs.lengths.sum()):,} intervals between query times. They are those "
         f"of the realised path (largest relative difference {worst:.0e}), and the paths of {len(few)} series decode "
@@ -126,27 +160,22 @@ def kept(waves: Waves) -> str:
     )
 
 
-def learn(waves: Waves, size: Size, folder: Path) -> Fitted:
-    """What `logcde train` does, and the folder that it writes."""
-    return Train(
-        TableOptions(waves.observations, horizon=f"{HORIZON:g}"),
-        TargetOptions(targets=waves.targets),
-        TrainOptions(hidden=size.hidden, steps=size.steps),
-        output=folder,
-        overwrite=True,
-        fresh=True,
-    ).fit()
+def learn(waves: Waves, size: Size, folder: Path) -> Trained:
+    """Train a Log-SLiCE by the command `logcde train`, which writes `folder`."""
+    options = {"--targets": waves.targets, "--horizon": f"{HORIZON:g}", "--hidden": size.hidden, "--steps": size.steps}
+    given = [str(part) for option in options.items() for part in option]
+    _command("train", str(waves.observations), *given, "-o", str(folder), "--overwrite", "--fresh")
+    return Trained.read(folder, size.series)
 
 
-def fill(waves: Waves, fitted: Fitted, size: Size) -> Filled:
-    """Train a GRU-D on the same series, with as many steps, and predict the held-out ones at the same times."""
-    data, held_out = waves.data, held_out_of(fitted)
+def fill(waves: Waves, trained: Trained, size: Size) -> Filled:
+    """Train a GRU-D on the same series for the same number of steps, and predict the held-out series."""
+    data, held_out = waves.data, trained.held_out
     known = np.setdiff1d(np.arange(len(data)), held_out)
     held = HeldControl(dtype=np.float32)(data.streams, data.partition)
     inputs = Inputs.of(held)
-    learning = TrainOptions(steps=size.steps)
     rising = max(1, round(WARMUP * size.steps))
-    rate = optax.warmup_cosine_decay_schedule(0.0, learning.rate, rising, max(size.steps, rising + 1))
+    rate = optax.warmup_cosine_decay_schedule(0.0, RATE, rising, max(size.steps, rising + 1))
     began = time.monotonic()
     result = train(
         gru_d(held.basis, size.hidden, len(CHANNELS), readout=PerInterval(), key=jax.random.key(0)),
@@ -154,7 +183,7 @@ def fill(waves: Waves, fitted: Fitted, size: Size) -> Filled:
         data.targets[known],
         validation=None,
         optimiser=optax.adam(rate),
-        batch=learning.batch,
+        batch=BATCH,
         duration=Steps(size.steps),
         every=Steps(size.steps),
         patience=None,
@@ -166,32 +195,31 @@ def fill(waves: Waves, fitted: Fitted, size: Size) -> Filled:
     return Filled(found[asked], result.summary.steps, seconds, result.summary.parameters)
 
 
-def comparison(fitted: Fitted, rival: Filled) -> str:
-    """Both models side by side."""
-    scored = fitted.scores
-    assert scored is not None
-    ours, theirs = (np.square(found - scored.truth).mean(axis=0) for found in (scored.predictions.value, rival.prediction))
+def comparison(trained: Trained, rival: Filled) -> str:
+    """A table of both models."""
+    ours, theirs = (np.square(found - trained.truth).mean(axis=0) for found in (trained.prediction, rival.prediction))
     head = f"  {'':10} {'mse':>8} {'of x1':>8} {'of x2':>8} {'steps':>7} {'seconds':>8} {'parameters':>11}"
+    run = trained.run
     rows = [
         f"  {name:10} {error.mean():8.4f} {error[0]:8.4f} {error[1]:8.4f} {steps:7,} {seconds:8.0f} {count:11,}"
         for name, error, steps, seconds, count in (
-            ("Log-SLiCE", ours, fitted.estimator.n_iter_, fitted.seconds, fitted.parameters),
+            ("Log-SLiCE", ours, trained.estimator.n_iter_, run.seconds["training"], run.parameters),
             ("GRU-D", theirs, rival.steps, rival.seconds, rival.parameters),
         )
     ]
     title = (
-        f"At {len(scored.ids):,} query times of {scored.series:,} held-out series. Neither model looks ahead, and both "
-        "had the same series and number of steps; seconds are those of this machine, with compiling:"
+        f"At {len(trained.ids):,} query times of {len(trained.held_out):,} held-out series. Both models use past "
+        "observations only, and were trained on the same series for the same number of steps; seconds are those of "
+        "this machine and include compilation:"
     )
     return "\n".join([title, head, *rows])
 
 
-def online(fitted: Fitted, series: int = 4, times: int = 8) -> str:
-    """Some held-out series event by event, with the largest difference from predicting the same offline."""
-    streams, estimator = fitted.examples.streams, fitted.estimator
-    chosen = streams[held_out_of(fitted)[:series]]
+def online(waves: Waves, trained: Trained, series: int = 4, times: int = 8) -> str:
+    """Replay some held-out series event by event and compare with offline predictions."""
+    estimator, chosen = trained.estimator, waves.data.streams[trained.held_out[:series]]
     at = np.linspace(0, HORIZON, times + 1)[1:] - 0.1
-    # One time in each call, as online: intervals end where a series is asked about.
+    # One time in each call, as online: a query time ends an interval.
     offline = np.stack([estimator.predict(chosen, at=[one])[:, 0] for one in at], axis=1)
     worst, events = 0.0, 0
     for place in range(len(chosen)):
@@ -205,27 +233,25 @@ def online(fitted: Fitted, series: int = 4, times: int = 8) -> str:
             worst = max(worst, float(np.abs(predictor.predict(at=moment) - offline[place, number]).max()))
         events += seen
     if worst > CLOSE:
-        raise CheckFailed(f"Online and offline predictions differ by {worst:.1e}. Please report this as a bug.")
+        raise CheckFailed(f"Online and offline predictions differ by {worst:.1e}.", "Please report this bug.")
     return (
-        f"{len(chosen)} held-out series of {events:,} events, asked {len(at)} times each while they came in: the "
+        f"{len(chosen)} held-out series of {events:,} events, {len(at)} predictions for each as they come in: the "
         f"largest difference from offline predictions is {worst:.0e}, which is the rounding of single precision."
     )
 
 
-def draw(waves: Waves, fitted: Fitted, rival: Filled, file: Path) -> None:
-    """One held-out series: when it was observed, the waves, and what both models said at query times."""
-    scored = fitted.scores
-    assert scored is not None
-    series = int(held_out_of(fitted)[0])
-    mine = np.flatnonzero(scored.ids == _name(series))
-    at = scored.predictions.time[mine]
+def draw(waves: Waves, trained: Trained, rival: Filled, file: Path) -> None:
+    """Draw one held-out series: its observation times, the waves, and the predictions of both models."""
+    series = int(trained.held_out[0])
+    mine = np.flatnonzero(trained.ids == _name(series))
+    at = trained.times[mine]
     figure = plot.figure_of(9, 6.4)
     top, *panels = figure.subplots(1 + len(CHANNELS), 1, sharex=True, height_ratios=(1, 2, 2))
-    plot.channel_raster(top, waves.data.streams, series)
+    plot.raster(top, waves.data.streams, series)
     top.set_title("Observed: a tick for each value, each channel at times of its own", loc="left", fontsize=10)
     grid = np.linspace(0, HORIZON, 400)
     curve = waves.drawn.waves(series, grid)
-    predictions = {"Log-SLiCE": (scored.predictions.value, "o", 2), "GRU-D, which holds values": (rival.prediction, "^", 3)}
+    predictions = {"Log-SLiCE": (trained.prediction, "o", 2), "GRU-D, which holds values": (rival.prediction, "^", 3)}
     for channel, axes in enumerate(panels):
         axes.plot(grid, curve[:, channel], color="0.6", lw=1.3, label="the wave, never shown")
         for name, (found, mark, colour) in predictions.items():
@@ -241,10 +267,65 @@ def draw(waves: Waves, fitted: Fitted, rival: Filled, file: Path) -> None:
     plot.save(figure, file)
 
 
-def held_out_of(fitted: Fitted) -> np.ndarray:
-    """Numbers of the series that training has never seen."""
-    assert fitted.scores is not None
-    return np.flatnonzero(np.isin(fitted.examples.streams.ids, np.unique(fitted.scores.ids)))
+@dataclasses.dataclass(frozen=True)
+class Demo:
+    """Train on asynchronous streams, compare with a model that fills gaps, predict online, and draw it.
+
+    Two waves are observed each at times of its own, one of them sparsely, and predicted at query times that are
+    independent of these. It takes about two minutes on two cores. Example: python -m examples.demo --out out
+    """
+
+    out: Path = Path("out")
+    """Folder to write: demo.png, demo (the trained model with its report), and the two tables it was trained on."""
+    quick: bool = False
+    """A few series and steps, to check the installation; models learn next to nothing."""
+
+    def run(self) -> None:
+        """Run all steps, and print what they show."""
+        size, folder, picture = QUICK if self.quick else FULL, self.out / "demo", self.out / "demo.png"
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+            waves = observe(size, folder)
+        except OSError as error:
+            found = f"{error.filename or self.out} cannot be written: {error.strerror or error}."
+            raise ArtefactError(found, "Choose another folder with --out.") from error
+        _say(f"1. The streams\n{waves.data.streams.describe()}")
+        _say(f"2. What their embedding keeps\n{check_embedding(waves)}")
+        _say("3. A Log-SLiCE, trained by logcde train")
+        trained = learn(waves, size, folder)
+        _say("4. A model that fills gaps: GRU-D, which holds every value until the next one")
+        rival = fill(waves, trained, size)
+        sys.stdout.write(comparison(trained, rival) + "\n")
+        _say(f"5. Online, event by event\n{online(waves, trained)}")
+        draw(waves, trained, rival, picture)
+        _command("report", str(folder))
+        _say(f"Picture: {picture}   Report: {folder / 'report.html'}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the demo; exits with a sentence on an error, and with 130 on Ctrl-C."""
+    demo = tyro.cli(Demo, prog="python -m examples.demo", args=arguments)
+    try:
+        demo.run()
+    except LogcdeError as error:
+        sys.exit(f"demo: {error}")
+    except KeyboardInterrupt:
+        sys.stderr.write("demo: stopped before the end; there is no new report.\n")
+        sys.exit(130)
+
+
+def _command(*arguments: str) -> None:
+    """Run a command of `logcde` in this process; a failure ends the demo."""
+    try:
+        logcde(arguments)
+    except SystemExit as end:
+        if end.code:
+            raise
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"\n{text}\n")
+    sys.stdout.flush()
 
 
 def _name(series: int) -> str:
@@ -256,3 +337,7 @@ def _write(file: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> No
         writer = csv.writer(opened)
         writer.writerow(head)
         writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,52 +1,55 @@
-"""`python -m experiments NAME`: rerun an experiment; `python -m experiments datasets`: check the data sets."""
+"""The command line: `python -m experiments NAME`, `... check NAME`, `... datasets list`."""
 
 import dataclasses
+import signal
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from types import FrameType
+from typing import Annotated, Any, NoReturn, Union
 
 import tyro
 
-from logcde.errors import ExperimentError
+from experiments.datasets import Datasets
+from experiments.registry import SUMMARIES, named
+from logcde.errors import DatasetError, ExperimentError, LogcdeError
+
+PROGRAM = "python -m experiments"
+DESCRIPTION = "Rerun the experiments of the paper and beyond it, with every table and figure."
 
 
 @dataclasses.dataclass(frozen=True)
 class Reproduce:
-    """Rerun an experiment, of the paper or beyond it, with every table and figure, into a folder of results.
+    """Run the cells that are not finished, then write tables, figures and a summary."""
 
-    What is finished is kept: after Ctrl-C the same command goes on. Example: logcde reproduce sinusoid --quick
-    """
-
-    experiment: tyro.conf.Positional[Literal["sinusoid", "brownian", "uea", "logode", "physionet2012"]]
-    """Coupled sinusoids under four observation regimes, a linear system driven by Brownian motion, classification of
-    the UEA sets under dropped observations, the effect of the Log-ODE method on time, memory and accuracy, or death in
-    hospital from intensive care records."""
+    experiment: tyro.conf.Suppress[str]
     out: Path | None = None
-    """Folder of the results; results/EXPERIMENT if not given."""
+    """Folder of results; by default experiments/results/NAME, or NAME-PRESET for a preset."""
     config: Path | None = None
-    """A TOML file in place of the one that comes with the package."""
-    seeds: tuple[int, ...] = ()
-    """Other seeds than those of the configuration."""
+    """TOML file to use instead of a preset."""
+    preset: str = "full"
+    """Configuration that comes with the experiment: full or quick; uea also has paper (all of it) and published."""
     quick: bool = False
-    """A first look in minutes: one seed, fewer epochs, few variants. The same as --preset quick."""
-    preset: str | None = None
-    """Another configuration of the package: quick, or for uea also paper (all of it) and published."""
+    """The same as --preset quick: one seed, few epochs, few variants; minutes."""
+    seeds: tuple[int, ...] = ()
+    """Seeds to use instead of those of the configuration."""
     fresh: bool = False
-    """Run everything again, also what is finished."""
+    """Run finished cells again."""
     workers: int | None = None
-    """How many models to train at once; one for each core if not given."""
+    """Number of cells to run at once; by default one for each core."""
     budget: float | None = None
-    """Minutes after which no more is run; what is missing is marked as not run."""
+    """Minutes after which no more cells are run; the same command resumes."""
     data: Path | None = None
-    """Folder of data sets, for uea, logode and physionet2012; the environment variable LOGCDE_DATA if not given."""
+    """Folder of data sets, for uea, logode and physionet2012; by default the environment variable LOGCDE_DATA."""
 
     def run(self) -> int:
-        """Do it."""
-        from experiments import EXPERIMENTS, reproduce
+        """Reproduce the experiment."""
+        from experiments.runner.reproduce import reproduce
 
-        if self.quick and self.preset not in (None, "quick"):
-            raise ExperimentError(f"--quick and --preset {self.preset} exclude each other. Leave one of them out.")
+        if self.quick and self.preset not in ("full", "quick"):
+            raise ExperimentError(f"--quick and --preset {self.preset} exclude each other.", "Leave one of them out.")
         return reproduce(
-            EXPERIMENTS[self.experiment],
+            named(self.experiment),
             out=self.out,
             config=self.config,
             preset="quick" if self.quick else self.preset,
@@ -56,3 +59,88 @@ class Reproduce:
             budget=self.budget,
             data=self.data,
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """Rerun the cheapest finished cell of an experiment and compare it with its line in the ledger.
+
+    Prints "equal", or every number that differs; measured times are not compared. On another processor XLA may round
+    differently, which training amplifies. Example: python -m experiments check brownian
+    """
+
+    experiment: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
+    """Name of the experiment."""
+    preset: str = "full"
+    """Preset whose results are checked."""
+    label: str = ""
+    """Only cells whose label contains this text, such as "printed" or "seed 1"."""
+    data: Path | None = None
+    """Folder of data sets; by default the environment variable LOGCDE_DATA."""
+
+    def run(self) -> int:
+        """Rerun and compare."""
+        import os
+
+        from experiments.runner.check import cheapest, differences
+        from experiments.runner.reproduce import VARIABLE, results_folder
+
+        if self.experiment not in SUMMARIES:
+            raise ExperimentError(
+                f"There is no experiment {self.experiment!r}.", f"Choose one of: {', '.join(SUMMARIES)}."
+            )
+        if self.data is not None:
+            os.environ[VARIABLE] = str(self.data)
+        experiment = named(self.experiment)
+        try:
+            record = cheapest(experiment, results_folder(experiment, self.preset), self.label)
+        except DatasetError as error:
+            raise ExperimentError(f"{self.experiment} needs data. {error.found}", error.remedy) from error
+        sys.stdout.write(f"{experiment.name}: {record.cell.label} ({record.seconds:.0f} s before)\n")
+        sys.stdout.flush()
+        found = differences(experiment, record, lambda part: None)
+        sys.stdout.write("".join(f"  {line}\n" for line in found) or "  equal\n")
+        return 1 if found else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command. An error that a person can act on is one sentence on stderr."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    brief = not given or given[0] in ("-h", "--help")
+    command = tyro.cli(_commands(brief), prog=PROGRAM, description=DESCRIPTION, args=given)
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell may ignore SIGINT for background processes
+        signal.signal(number, _interrupt)
+    try:
+        code = command.run()
+    except LogcdeError as error:
+        sys.exit(f"experiments: {error}")
+    sys.exit(code)
+
+
+def _commands(brief: bool) -> Any:
+    """A union of subcommands, as tyro takes them; `brief` gives each one line of help."""
+    more = "" if brief else f" {_RESUMES}"
+    reproductions = (
+        Annotated[Reproduce, tyro.conf.subcommand(name, default=Reproduce(name), description=summary + more)]
+        for name, summary in SUMMARIES.items()
+    )
+    others = (
+        Annotated[command, tyro.conf.subcommand(name, description=_first_line(command) if brief else None)]
+        for name, command in (("check", Check), ("datasets", Datasets))
+    )
+    return Union[(*reproductions, *others)]
+
+
+_RESUMES = "Finished cells are kept: after Ctrl-C the same command resumes."
+
+
+def _first_line(command: type) -> str:
+    return (command.__doc__ or "").strip().split("\n")[0]
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

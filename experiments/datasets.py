@@ -1,4 +1,4 @@
-"""`python -m experiments datasets`: which data sets are there, and whether they are what they should be."""
+"""`python -m experiments datasets`: list the data sets of a folder, and check one of them."""
 
 import dataclasses
 import sys
@@ -8,23 +8,26 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import tyro
 
 if TYPE_CHECKING:
-    from experiments.lags import Lags
+    from experiments.archive import Lags
     from logcde.datasets import Classification
 
 
 @dataclasses.dataclass(frozen=True)
 class List:
-    """Say which data sets are there, and what is published about them. Example: python -m experiments datasets list --data ~/uea"""
+    """List the data sets of a folder with their published sizes.
+
+    Example: python -m experiments datasets list --data ~/uea
+    """
 
     data: Path | None = None
-    """The folder of data sets; that of the environment variable LOGCDE_DATA if not given."""
+    """Folder of data sets; by default the environment variable LOGCDE_DATA."""
 
     def run(self) -> int:
-        """Do it."""
+        """Print one line for each data set."""
         from rich.console import Console
         from rich.table import Table
 
-        from experiments.facts import FACTS
+        from experiments.archive import FACTS
         from logcde.datasets import available
 
         there = available(self.data)
@@ -39,7 +42,7 @@ class List:
                 row += [f"{sum(facts.train)} + {sum(facts.test)}", str(facts.channels), steps, str(facts.classes)]
                 row += ["channels are lagged copies" if facts.lagged else ""]
             table.add_row(*row)
-        # As wide as the table needs: a narrow terminal would break its lines in other places.
+        # A fixed width: in a narrow terminal Rich would wrap cells.
         console = Console(width=200, color_system=None, markup=False)
         with console.capture() as captured:
             console.print(table)
@@ -49,37 +52,36 @@ class List:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """Read a data set and say whether it is as published, has copies of series, or has lagged copies of channels.
+    """Check a data set: published sizes, duplicated series, channels that are lagged copies.
 
     Example: python -m experiments datasets check SelfRegulationSCP1 --data ~/uea
     """
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
-    """The name of the data set, as in NAME.npz or NAME_TRAIN.ts."""
+    """Name of the data set, as in NAME.npz or NAME_TRAIN.ts."""
     data: Path | None = None
-    """The folder of data sets; that of the environment variable LOGCDE_DATA if not given."""
+    """Folder of data sets; by default the environment variable LOGCDE_DATA."""
 
     def run(self) -> int:
-        """Do it."""
-        from experiments.lags import lagged
+        """Print the findings."""
+        from experiments.archive import lagged
         from logcde.datasets import deduplicated, find, load
 
         files = find(self.name, self.data)
-        read = load(self.name, self.data)
-        copies = len(read) - len(deduplicated(read))
+        data = load(self.name, self.data)
+        copies = len(data) - len(deduplicated(data))
         lines = [
             f"{self.name}, from {' and '.join(map(str, files))}",
-            *_contents(read),
-            f"  published   {_compared(read)}",
+            *_contents(data),
+            f"  published   {_compared(data)}",
             f"  copies      {f'{copies} of the series are exact copies of earlier ones' if copies else 'none'}",
-            *_lags(read, lagged(read)),
+            *_lags(data, lagged(data)),
         ]
         sys.stdout.write("\n".join(lines) + "\n")
         return 0
 
 
 def _contents(data: "Classification") -> list[str]:
-    """What was read."""
     shortest, train, test = data.lengths.min(), data.counts(False), data.counts(True)
     steps = f"{data.length}" if shortest == data.length else f"{shortest} to {data.length}"
     channels = len(data.streams.schema.channels)
@@ -91,20 +93,19 @@ def _contents(data: "Classification") -> list[str]:
 
 
 def _compared(data: "Classification") -> str:
-    from experiments.facts import FACTS, differences
+    from experiments.archive import FACTS, differences
 
     if data.name not in FACTS:
-        return "nothing is known here about a data set of this name"
+        return "no sizes are known for a data set of this name"
     return f"DIFFERENT: {'; '.join(found)}" if (found := differences(data)) else "the same sizes"
 
 
 def _lags(data: "Classification", lags: "Lags") -> list[str]:
-    """Whether each channel is the one before it, some steps later."""
-    from experiments.facts import FACTS
+    from experiments.archive import FACTS
 
     channels = len(data.streams.schema.channels)
     if not lags.pairs:
-        return ["  lag         cannot be told of one channel, or of series with fewer steps than channels"]
+        return ["  lag         not defined for one channel, or for series with fewer steps than channels"]
     law = f"X[c + 1, t] = X[c, t + {channels}] for {lags.equal:,} of {lags.pairs:,} pairs ({_percent(lags.share)})"
     if not lags.lagged:
         return [f"  lag         none: {law}"]
@@ -113,14 +114,16 @@ def _lags(data: "Classification", lags: "Lags") -> list[str]:
         f"              {law}.",
     ]
     if data.name in FACTS and FACTS[data.name].lagged:
-        lines.append("              The archive's own files are so, and published results are of these files.")
+        lines.append(
+            "              The archive's own files have this defect, and published results are on these files."
+        )
     if data.name in FACTS and FACTS[data.name].recorded:
         lines.append(f"              The recorded channels are the data set {FACTS[data.name].recorded}.")
     return lines
 
 
 def _percent(share: float) -> str:
-    """A share that looks whole only if it is."""
+    """Format a share; only 0 and 1 themselves are shown as 0% and 100%."""
     return f"{share:.0%}" if share in (0, 1) else f"{min(max(share, 0.0001), 0.9999):.2%}"
 
 
@@ -132,7 +135,7 @@ Action: TypeAlias = (
 
 @dataclasses.dataclass(frozen=True)
 class Datasets:
-    """Data sets for classification: which are there, and whether they are what they should be.
+    """List and check the data sets of the UEA archive.
 
     Example: python -m experiments datasets check SelfRegulationSCP1
     """
@@ -140,5 +143,5 @@ class Datasets:
     action: tyro.conf.OmitArgPrefixes[Action]
 
     def run(self) -> int:
-        """Do it."""
+        """Run the chosen action."""
         return self.action.run()

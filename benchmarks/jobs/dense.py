@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks.cases import AbstractTarget, Case, Times
-from benchmarks.data import dense, random_cuts
+from benchmarks.data import Windows, cut, cut_every, dense, random_cuts
 from benchmarks.jobs.abstract import AbstractJob, flat, ours, part, windowed
 from benchmarks.peers import AbstractPeer
-from benchmarks.windows import Windows, cut, cut_every
 from logcde.algebra import Basis
 from logcde.embedding import Embedding
 from logcde.streams import Partition, Streams

@@ -1,4 +1,4 @@
-"""The index for arbitrary queries: building it, querying it, and computing every interval again without it."""
+"""Job index: build and query the index of a long series, against computing every interval separately."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.cases import AbstractTarget, Case, Times
-from benchmarks.contenders import Direct, Entry, Role
+from benchmarks.cases import AbstractTarget, Case, Direct, Entry, Role, Times
 from benchmarks.data import Events
 from benchmarks.jobs.abstract import AbstractJob, ours, part
 from benchmarks.peers import AbstractPeer
@@ -20,7 +19,7 @@ from logcde.streams import Partition, Streams
 
 @dataclass(frozen=True)
 class Index(AbstractJob):
-    """One long asynchronous series; no peer has such queries without a grid."""
+    """Arbitrary intervals of one long asynchronous series; no peer offers such queries without a grid."""
 
     name: ClassVar[str] = "index"
     title: ClassVar[str] = "arbitrary intervals of one long series"
@@ -32,7 +31,7 @@ class Index(AbstractJob):
     depth: int = 2
 
     def cases(self, peers: Sequence[AbstractPeer], rng: np.random.Generator) -> Iterator[Case]:
-        """One case; recomputing is measured on a sample of the intervals."""
+        """One case; the separate computation is measured on a sample of the intervals."""
         events = Events.random(rng, 1, self.observations, self.channels, 1)
         streams = Streams.from_arrays(list(events.times), list(events.as_matrix()), horizon=1.0)
         starts, stops = np.sort(rng.random((2, self.queries)), axis=0)

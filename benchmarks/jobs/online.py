@@ -1,20 +1,22 @@
-"""Job C: one event at a time from Python, and blocks of events with the log-signature after each."""
+"""Jobs C and serve: one event at a time from Python, blocks of events, and a prediction after every event."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
+import jax
 import numpy as np
 
-from benchmarks.cases import AbstractTarget, Case, NoTarget, Times, Within
-from benchmarks.contenders import AbstractContender, Direct, Entry
+from benchmarks.cases import AbstractContender, AbstractTarget, Case, Direct, Entry, NoTarget, Times, Within
 from benchmarks.data import dense
-from benchmarks.jobs.abstract import AbstractJob, ours
+from benchmarks.jobs.abstract import AbstractJob, ours, part
 from benchmarks.peers import AbstractPeer
 from logcde.algebra import Basis
 from logcde.embedding import Embedding, OnlineEmbedding
-from logcde.streams import Schema
+from logcde.models import log_slice
+from logcde.online import Predictor
+from logcde.streams import Partition, Schema
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class OneByOne(AbstractJob):
 
 @dataclass(frozen=True)
 class _Question:
-    """The same events for everybody, and how this library answers."""
+    """The same events for all contenders, and this library's computation."""
 
     path: np.ndarray
     basis: Basis
@@ -75,7 +77,7 @@ class _Question:
         return online, online.state()
 
     def online(self) -> OnlineEmbedding:
-        """A stream that has seen nothing yet, without the cost of making one."""
+        """An empty stream, without the cost of constructing it."""
         online, state = self.fresh
         return online.restore(state)
 
@@ -145,3 +147,48 @@ def _owned(increments: np.ndarray) -> list[np.ndarray]:
 
 def _rows(logsigs: Any) -> np.ndarray | None:
     return None if logsigs is None else np.asarray(logsigs, np.float64)
+
+
+@dataclass(frozen=True)
+class Serving(AbstractJob):
+    """Asynchronous events of one series with a prediction after each; no peer offers this."""
+
+    name: ClassVar[str] = "serve"
+    title: ClassVar[str] = "one event and a prediction"
+    target: ClassVar[Within] = Within(20e-6)
+    events: int = 2_000
+    channels: int = 3
+    hidden: int = 64
+    block: int = 8
+
+    def cases(self, peers: Sequence[AbstractPeer], rng: np.random.Generator) -> Iterator[Case]:
+        """A prediction after every event, and events alone."""
+        schema, embedding = Schema(tuple("abc"[: self.channels])), Embedding(depth=2)
+        model = log_slice(embedding.basis(schema), self.hidden, 2, block=self.block, key=jax.random.key(0))
+        fresh = Predictor(model, schema=schema, embedding=embedding, partition=Partition.every(1.0))
+        times = np.cumsum(rng.exponential(0.1, self.events)).tolist()
+        channel, value = rng.integers(0, self.channels, self.events), rng.normal(size=self.events)
+        rows = [{schema.channels[k]: float(x)} for k, x in zip(channel, value, strict=True)]
+
+        def predictions() -> list[np.ndarray]:
+            predictor, found = fresh.copy(), []
+            for time, row in zip(times, rows, strict=True):
+                predictor.observe(time, row)
+                found.append(predictor.predict())
+            return found
+
+        def events() -> None:
+            predictor = fresh.copy()
+            for time, row in zip(times, rows, strict=True):
+                predictor.observe(time, row)
+
+        yield Case(
+            label=f"{self.channels} channels, counts and time, depth 2, hidden {self.hidden}, block {self.block}",
+            unit="event",
+            sizes=(2,),
+            entries=(
+                ours(predictions, self.events, lambda found: np.asarray(found, np.float64)),
+                part("events alone", events, self.events),
+            ),
+            target=self.target,
+        )

@@ -1,4 +1,4 @@
-"""Ways to compose linear flows over a series: what the default scan was chosen by."""
+"""Job scans: ways to compose linear flows over a series, by which the default scan was chosen."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,7 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from benchmarks.cases import Case, Times
-from benchmarks.contenders import AbstractContender, Entry, Role
+from benchmarks.cases import AbstractContender, Case, Entry, Role, Times
 from benchmarks.jobs.abstract import AbstractJob
 from benchmarks.peers import AbstractPeer
 from benchmarks.steps import contender
@@ -48,7 +47,7 @@ class Scans(AbstractJob):
     )
 
     def cases(self, peers: Sequence[AbstractPeer], rng: np.random.Generator) -> Iterator[Case]:
-        """One for each shape; the scans but the default compete with it."""
+        """One case for each shape, with the default scan against all others."""
         basis = Basis.of_width(3, 2)
         others: tuple[FlowScan, ...] = (MatrixFree(), Sequential(), Associative(), Chunked(128))
         for shape in self.shapes:

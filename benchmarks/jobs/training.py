@@ -1,4 +1,4 @@
-"""One training step on series of EigenWorms' shape, for every family of the paper's `tab:log_method_comparison_ew`.
+"""Job train: one training step on series of EigenWorms' shape, for the families of `tab:log_method_comparison_ew`.
 
 Hyper-parameters are the paper's. Without the Log-ODE method, intervals are those between two neighbouring samples and
 the depth is one. All contenders of a case start from the same parameters.
@@ -13,8 +13,7 @@ import jax
 import numpy as np
 
 from benchmarks import yardsticks
-from benchmarks.cases import AbstractTarget, Case, NoTarget, Times
-from benchmarks.contenders import Entry, Role
+from benchmarks.cases import AbstractTarget, Case, Entry, NoTarget, Role, Times
 from benchmarks.jobs.abstract import AbstractJob
 from benchmarks.peers import AbstractPeer
 from benchmarks.steps import contender
@@ -94,7 +93,7 @@ class Training(AbstractJob):
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What a model is made for and trained on, made when it is first needed."""
+    """Inputs of a model, computed when they are first needed."""
 
     make: Callable[[], Any]
 

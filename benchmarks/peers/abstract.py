@@ -1,4 +1,4 @@
-"""What the benchmark asks of a library, whatever it is called."""
+"""The interface of a peer: log-signatures of windows, of a growing path, and of blocks of increments."""
 
 import abc
 import importlib.metadata
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks.contenders import Engine, NotInstalled, Role
+from benchmarks.cases import Engine, NotInstalled, Role
 from benchmarks.coordinates import AbstractCoordinates
 from logcde._machine import cores
 
@@ -26,14 +26,21 @@ class AbstractStream(abc.ABC):
 
     @abc.abstractmethod
     def read(self, logsig: Any) -> np.ndarray:
-        """That log-signature as a NumPy array; not part of the cost."""
+        """Convert a log-signature of `push` to a NumPy array; not part of the cost."""
 
 
 class AbstractPeer(abc.ABC):
-    """A library. Each question is answered by something to call, or by `CannotDo` and the reason.
+    """A library. Each method returns a callable, or raises `NotInstalled` or `CannotDo`.
 
-    `batched`: whether it takes many paths in one call. `buckets`: into how many lengths it likes ragged windows
-    sorted; a library that compiles for each shape wants few.
+    Attributes:
+        name: Name in the tables.
+        module: Name of its module.
+        distribution: Name of its distribution.
+        role: Its part in the comparison.
+        coordinates: The basis of its log-signatures.
+        parallel: Whether it uses all cores.
+        batched: Whether it takes many paths in one call.
+        buckets: Number of lengths that ragged windows are sorted into; few for a library that compiles each shape.
     """
 
     name: ClassVar[str]
@@ -51,7 +58,7 @@ class AbstractPeer(abc.ABC):
 
     @abc.abstractmethod
     def stream(self, width: int, depth: int) -> Callable[[], AbstractStream]:
-        """Makes streams that start at the base point."""
+        """A factory of streams that start at the base point."""
 
     @abc.abstractmethod
     def blocks(self, width: int, depth: int) -> Callable[[np.ndarray], Any]:
@@ -59,21 +66,21 @@ class AbstractPeer(abc.ABC):
 
     @property
     def threads(self) -> int:
-        """Threads that it may use here."""
+        """Number of threads that it may use."""
         return cores() if self.parallel else 1
 
     @property
     def installed(self) -> bool:
-        """Whether it can be found; nothing is imported."""
+        """Whether it is installed; nothing is imported."""
         return importlib.util.find_spec(self.module) is not None
 
     @property
     def version(self) -> str | None:
-        """Its version, None if it is not installed."""
+        """Its version; None if it is not installed."""
         return importlib.metadata.version(self.distribution) if self.installed else None
 
     def load(self) -> Any:
-        """Its module."""
+        """Import its module."""
         if not self.installed:
             raise NotInstalled(f"pip install {self.distribution}")
         return importlib.import_module(self.module)

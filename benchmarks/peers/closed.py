@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.contenders import CannotDo, Engine, Role
+from benchmarks.cases import CannotDo, Engine, Role
 from benchmarks.coordinates import LyndonBrackets
 from benchmarks.peers.abstract import AbstractPeer, AbstractStream
 from benchmarks.peers.xla import engine

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.contenders import Engine, Role
+from benchmarks.cases import Engine, Role
 from benchmarks.coordinates import HallBrackets, LyndonWords
 from benchmarks.peers.abstract import AbstractPeer, AbstractStream
 

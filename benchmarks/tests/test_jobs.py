@@ -5,7 +5,6 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import __main__ as command
 from benchmarks import peers
 from benchmarks.jobs import (
     JOBS,
@@ -23,10 +22,9 @@ from benchmarks.jobs import (
     training,
 )
 from benchmarks.jobs.scans import Shape
-from benchmarks.machine import circumstances
 from benchmarks.report import TOLERANCE
 from benchmarks.results import Results
-from benchmarks.run import run_job, run_jobs
+from benchmarks.run import circumstances, run_job, run_jobs
 from benchmarks.steps import contender
 from benchmarks.timing import Clock
 
@@ -48,7 +46,7 @@ TINY = (
 )
 
 
-def test_every_job_has_a_tiny_one():
+def test_tiny_jobs_cover_all_jobs():
     assert [job.name for job in TINY] == list(JOBS)
 
 
@@ -90,7 +88,7 @@ def test_contenders_agree(job):
         assert max(differences, default=0.0) < TOLERANCE
 
 
-def test_results_have_what_a_reader_needs(tmp_path):
+def test_results_file_has_all_fields(tmp_path):
     path = tmp_path / "results.json"
     run_jobs(TINY[1:2], PEERS, QUICK, 5, path, resume=False, tell=lambda what: None, finished=lambda record: None)
     content = json.loads(path.read_text())
@@ -108,7 +106,7 @@ def test_results_have_what_a_reader_needs(tmp_path):
     assert ours["run"].keys() == {"median", "lower", "upper", "rounds"}
 
 
-def test_an_interrupt_keeps_finished_jobs_and_resume_does_the_rest(tmp_path):
+def test_run_jobs_resumes_after_an_interrupt(tmp_path):
     path = tmp_path / "results.json"
     first, second = TINY[0], TINY[1]
     started = []
@@ -131,31 +129,12 @@ def test_an_interrupt_keeps_finished_jobs_and_resume_does_the_rest(tmp_path):
     assert list(Results.load(path).jobs) == [first.name, second.name]
 
 
-def test_command_prints_tables_and_writes_files(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "JOBS", {job.name: job for job in TINY})
-    monkeypatch.setattr(command, "PEERS", PEERS)
-    status = command.main(["--jobs", "B1", "scaling", "--rounds", "1", "--out", str(tmp_path)])
-    shown = capsys.readouterr().out
-    assert status == 0
-    assert "logcde against the fastest rival" in shown
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["results.json", "scaling.png"]
-
-
-def test_command_stops_politely(tmp_path, monkeypatch, capsys):
-    def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command, "run_jobs", interrupted)
-    assert command.main(["--jobs", "A", "--out", str(tmp_path)]) == 130
-    assert "--resume" in capsys.readouterr().out
-
-
-def test_absent_peers_are_in_the_circumstances_too():
+def test_circumstances_list_all_peers():
     listed = circumstances(peers.PEERS, seed=0, rounds=1)["peers"]
     assert {name: entry["version"] for name, entry in listed.items()} == {p.name: p.version for p in peers.PEERS}
 
 
-def test_targets_are_those_asked_for():
+def test_targets_of_all_jobs():
     batched = dataclasses.replace(TINY[8], batches=(1, 2))
     jobs = (*TINY[:8], batched, *TINY[9:])
     cases = [case for job in jobs for case in job.cases((), np.random.default_rng(0))]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.contenders import CannotDo, NotInstalled
+from benchmarks.cases import CannotDo, NotInstalled
 from benchmarks.coordinates import hall_brackets
 from benchmarks.peers import PEERS, ClosedNumPy, PySigLib
 from logcde.algebra import Basis
@@ -66,7 +66,7 @@ def test_hall_basis_is_that_of_roughpy():
     assert ours == [str(key) for key in context.lie_basis]
 
 
-def test_an_absent_peer_says_how_to_get_it():
+def test_absent_peer_says_how_to_install_it():
     class Absent(PySigLib):
         module = "no_such_module"
 
@@ -76,6 +76,6 @@ def test_an_absent_peer_says_how_to_get_it():
         Absent().windows(2, 2)
 
 
-def test_a_peer_says_what_it_lacks():
+def test_peer_raises_cannot_do():
     with pytest.raises(CannotDo, match="depth 2"):
         ClosedNumPy().windows(2, 3)

@@ -2,10 +2,9 @@ import json
 
 import pytest
 
-from benchmarks.cases import Point
-from benchmarks.contenders import Role
+from benchmarks.cases import Point, Role
 from benchmarks.report import absences, case_table, disagreements, summary_table
-from benchmarks.results import CaseRecord, JobRecord, Results, Row, Spread
+from benchmarks.results import CaseRecord, JobRecord, Results, ResultsError, Row, Spread
 
 
 def spread(*seconds):
@@ -24,7 +23,7 @@ def job():
     return JobRecord("A", "title", 1.5, (case,))
 
 
-def test_what_is_saved_comes_back_and_the_file_is_whole(tmp_path, job):
+def test_results_round_trip(tmp_path, job):
     path = tmp_path / "new" / "results.json"
     results = Results({"date": "today", "seed": 3}, {"A": job})
     results.save(path)
@@ -32,14 +31,14 @@ def test_what_is_saved_comes_back_and_the_file_is_whole(tmp_path, job):
     assert [file.name for file in path.parent.iterdir()] == ["results.json"]
 
 
-def test_a_file_of_another_layout_is_refused(tmp_path):
+def test_load_refuses_another_layout(tmp_path):
     path = tmp_path / "results.json"
     path.write_text(json.dumps({"version": 0, "jobs": []}))
-    with pytest.raises(ValueError, match="layout 0"):
+    with pytest.raises(ResultsError, match="layout 0.* Move it away"):
         Results.load(path)
 
 
-def test_the_fastest_rival_depends_on_who_pays_for_windows(job):
+def test_fastest_rival_with_and_without_windows(job):
     (case,) = job.cases
     assert case.fastest().name == "peer"
     assert case.fastest(bare=True).name == "bare"

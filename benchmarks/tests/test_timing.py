@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.cases import Case, Times, Within
-from benchmarks.contenders import CannotDo, Direct, Engine, Entry, NotInstalled, Role, Windowed
+from benchmarks.cases import CannotDo, Case, Direct, Engine, Entry, NotInstalled, Role, Times, Windowed, Within
+from benchmarks.data import Windows
 from benchmarks.timing import Clock, race
-from benchmarks.windows import Windows
 
 QUICK = Clock(rest=0.0, rounds=3, shortest=0.0, patience=5.0)
 
@@ -20,7 +19,7 @@ def broken(error):
     return make
 
 
-def test_everybody_is_listed_and_failures_say_why():
+def test_race_lists_every_contender_with_its_status():
     case = Case(
         label="case",
         unit="window",
@@ -49,7 +48,7 @@ def test_everybody_is_listed_and_failures_say_why():
     assert len(told) == 5 + 3 * 2
 
 
-def test_a_failure_between_rounds_is_listed_too():
+def test_race_lists_a_failure_in_a_later_round():
     calls = []
 
     def call():
@@ -64,7 +63,7 @@ def test_a_failure_between_rounds_is_listed_too():
     assert record.rows[0].note == "RuntimeError: tired"
 
 
-def test_windows_and_loading_are_part_of_a_peers_cost():
+def test_race_charges_peers_for_windows_and_loading():
     engine = Engine(load=list, run=lambda batches: [batch[:, -1] - batch[:, 0] for batch in batches])
     peer = Entry("peer", Role.PEER, 1, 2, lambda: Windowed(engine, lambda rows: rows), buckets=7)
     asked = []
@@ -85,7 +84,7 @@ def test_windows_and_loading_are_part_of_a_peers_cost():
     assert row.bare == pytest.approx(row.run.median / 2)
 
 
-def test_short_answers_are_repeated_and_long_ones_are_not():
+def test_race_repeats_short_runs():
     calls = []
     clock = Clock(rest=0.0, rounds=2, shortest=1e-3)
     counting = Entry("peer", Role.PEER, 1, 1, lambda: Direct(lambda: calls.append(1), lambda found: None))
@@ -93,7 +92,7 @@ def test_short_answers_are_repeated_and_long_ones_are_not():
     assert len(calls) > 10
 
 
-def test_nobody_is_waited_for_beyond_patience():
+def test_race_stops_at_patience():
     slow = entry("slow", Role.PEER, np.ones((1, 1)))
     record = race(Case("case", "event", (1,), (slow,)), Clock(rounds=5, patience=0.0), lambda name: None)
     (row,) = record.rows
@@ -110,6 +109,6 @@ def test_targets_are_judged_against_the_fastest_peer(target, met):
     assert record.target == str(target)
 
 
-def test_a_ratio_without_a_peer_cannot_be_judged():
+def test_ratio_without_a_peer_is_not_judged():
     case = Case("case", "event", (1,), (entry("logcde", Role.OURS, np.ones((1, 1))),), target=Times(2))
     assert race(case, QUICK, lambda name: None).met is None

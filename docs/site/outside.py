@@ -1,7 +1,7 @@
 """Files of the repository that pages link to: they become part of the site, under `repository/`.
 
-Pages say `../results/brownian/errors.png`, which is right for whoever reads them in the repository. A link to what is
-not there is left as it is, so that MkDocs refuses it.
+Pages say `../experiments/results/brownian/errors.png`, which is right for whoever reads them in the repository. A link
+to what is not there is left as it is, so that MkDocs refuses it.
 """
 
 import re

@@ -3,16 +3,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import EXPERIMENTS
-from experiments.abstract import Record
-from experiments.brownian import BrownianConfig, Recipe, free_letters, without_redundant
-from experiments.brownian_report import Row, judge
-from experiments.recipes import SliceModel, Training
-from experiments.tables import Spread
+from experiments.brownian.cells import BrownianConfig, Recipe
+from experiments.brownian.experiment import EXPERIMENT, free_letters, without_redundant
+from experiments.brownian.report import Row, judge
+from experiments.runner.abstract import Record
+from experiments.runner.recipes import SliceModel, Training
+from experiments.runner.tables import Spread
 from logcde import Embedding
 from logcde.datasets import brownian
 
-BROWNIAN = EXPERIMENTS["brownian"]
+BROWNIAN = EXPERIMENT
 
 
 def recipe(**options):

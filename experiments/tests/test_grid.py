@@ -1,4 +1,4 @@
-"""Grids that go on where they were, whatever happened to them; on the smallest experiment that there is."""
+"""Grids resume after any interruption; on the smallest experiment."""
 
 import io
 import signal
@@ -10,13 +10,14 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from experiments import EXPERIMENTS, reproduce
-from experiments.abstract import Record
-from experiments.grid import run_grid
-from experiments.ledger import Ledger
-from experiments.recipes import Curve
-from experiments.reproduce import settings_of
-from experiments.sinusoid import SinusoidOutcome
+from experiments.registry import SUMMARIES, named
+from experiments.runner.abstract import Record
+from experiments.runner.grid import run_grid
+from experiments.runner.ledger import Ledger
+from experiments.runner.pool import ROOT
+from experiments.runner.recipes import Curve
+from experiments.runner.reproduce import RESULTS, reproduce, results_folder, settings_of
+from experiments.sinusoid.cells import SinusoidOutcome
 from logcde.datasets import REGIMES
 from logcde.errors import ExperimentError
 
@@ -53,7 +54,7 @@ scale = SCALE
 epochs = 2
 batch = 8
 """
-SINUSOID = EXPERIMENTS["sinusoid"]
+SINUSOID = named("sinusoid")
 
 
 @pytest.fixture
@@ -74,14 +75,14 @@ def outcome(value):
 
 
 def settings(config):
-    return settings_of(SINUSOID, config, None, ())
+    return settings_of(SINUSOID, config)
 
 
 def ledger(folder):
     return Ledger(folder / "cells.jsonl", SINUSOID.cell, SINUSOID.outcome)
 
 
-def test_a_whole_grid_and_then_nothing_more_to_do(config, tmp_path, capsys):
+def test_reproduce_runs_a_grid_once(config, tmp_path, capsys):
     config.write_text(TINY[: TINY.index("[candidates.broken")])
     out = tmp_path / "out"
     assert reproduce(SINUSOID, config=config, out=out, workers=1) == 0
@@ -104,7 +105,7 @@ def test_a_whole_grid_and_then_nothing_more_to_do(config, tmp_path, capsys):
     assert (out / "cells.jsonl").read_text().splitlines() == lines
 
 
-def test_only_what_is_missing_or_has_other_settings_is_run(config, tmp_path):
+def test_ledger_survives_a_torn_line_and_tells_settings_apart(config, tmp_path):
     cells = SINUSOID.cells(settings(config), {})
     book = ledger(tmp_path)
     for cell in cells[:2]:
@@ -118,7 +119,7 @@ def test_only_what_is_missing_or_has_other_settings_is_run(config, tmp_path):
     assert set(book.read()) == {*cells[:2], other}
 
 
-def test_cells_of_another_layout_are_ignored_and_counted(config, tmp_path):
+def test_ledger_ignores_and_counts_cells_of_another_version(config, tmp_path):
     asked, done, book = settings(config), {}, ledger(tmp_path)
     for _ in range(2):  # the second time with the one that follows from the candidates
         done |= {cell: outcome(0.1) for cell in SINUSOID.cells(asked, done)}
@@ -128,24 +129,24 @@ def test_cells_of_another_layout_are_ignored_and_counted(config, tmp_path):
         file.write(b'{"cell": {"width": 4}, "outcome": {}}\n' * 2)
     console = Console(file=io.StringIO(), width=500)
     assert set(run_grid(SINUSOID, asked, tmp_path, 1, console).records) == set(done)
-    assert f"another layout in {book.path}, which are ignored: 2.\n" in console.file.getvalue()
+    assert f"Ignored 2 finished cells of another version in {book.path}.\n" in console.file.getvalue()
 
 
 @pytest.mark.parametrize("workers", [0, -1])
-def test_there_is_at_least_one_worker(workers, config, tmp_path):
+def test_reproduce_refuses_fewer_than_one_worker(workers, config, tmp_path):
     with pytest.raises(ExperimentError, match=f"on {workers} processes. Give at least 1"):
         reproduce(SINUSOID, config=config, out=tmp_path / "out", workers=workers)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_line_that_is_no_json_is_named(config, tmp_path):
+def test_ledger_names_a_line_that_is_not_json(config, tmp_path):
     book = ledger(tmp_path)
     book.path.write_text("{}\nnot json\n")
     with pytest.raises(ExperimentError, match="line 2, is not JSON .* Remove that line; its cell is then run again"):
         book.read()
 
 
-def test_ours_follows_when_all_candidates_are_known(config):
+def test_best_candidate_becomes_ours_when_all_are_known(config):
     asked = settings(config)
     cells = SINUSOID.cells(asked, {})
     assert "ours" not in {cell.variant for cell in cells}
@@ -157,7 +158,7 @@ def test_ours_follows_when_all_candidates_are_known(config):
     assert {cell.validation for cell in more} == {0.0}
 
 
-def test_a_cell_that_fails_is_told_and_the_others_go_on(config, tmp_path, silent):
+def test_run_grid_reports_a_failed_cell_and_runs_the_others(config, tmp_path, silent):
     without = (
         TINY[: TINY.index("[candidates.fast")] + '[variants.other.model]\ntype = "log-slice"\nhidden = 4\nblock = 2\n'
     )
@@ -169,7 +170,7 @@ def test_a_cell_that_fails_is_told_and_the_others_go_on(config, tmp_path, silent
     assert {cell.variant for cell in grid.records} == {"other"}
 
 
-def test_a_candidate_whose_training_does_not_stay_finite_is_not_chosen(config, tmp_path):
+def test_candidate_with_non_finite_training_is_not_chosen(config, tmp_path):
     config.write_text(TINY.replace("SCALE", "1e30"))
     asked = settings(config)
     cells = {cell.variant: cell for cell in SINUSOID.cells(asked, {})}
@@ -180,12 +181,12 @@ def test_a_candidate_whose_training_does_not_stay_finite_is_not_chosen(config, t
     assert ours.training == cells["candidate fast"].training
 
 
-def test_a_grid_that_is_interrupted_leaves_what_is_finished_and_no_process(config, tmp_path):
+def test_interrupted_grid_exits_130_and_leaves_no_process(config, tmp_path):
     out = tmp_path / "out"
     config.write_text(TINY.replace("SCALE", "0.25").replace("epochs = 2", "epochs = 2000"))
-    command = [sys.executable, "-m", "logcde", "reproduce", "sinusoid", "--config", str(config), "--out", str(out)]
+    command = [sys.executable, "-m", "experiments", "sinusoid", "--config", str(config), "--out", str(out)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    running = subprocess.Popen([*command, "--workers", "1"], text=True, **pipes)
+    running = subprocess.Popen([*command, "--workers", "1"], text=True, cwd=ROOT, **pipes)
     log = out / "logs" / "worker-0.log"
     until = time.monotonic() + 60
     while not log.exists() and time.monotonic() < until:
@@ -194,17 +195,17 @@ def test_a_grid_that_is_interrupted_leaves_what_is_finished_and_no_process(confi
     running.send_signal(signal.SIGINT)
     printed, complained = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "the same command goes on" in printed
+    assert "the same command resumes" in printed
     assert "Traceback" not in complained
 
 
-def test_configurations_that_make_no_sense_are_refused(config, tmp_path):
+def test_settings_of_refuses_invalid_configurations(config, tmp_path):
     with pytest.raises(ExperimentError, match="exclude each other"):
-        settings_of(SINUSOID, config, "quick", ())
-    with pytest.raises(ExperimentError, match="no preset 'slow' of sinusoid. There are: quick"):
-        settings_of(SINUSOID, None, "slow", ())
+        settings_of(SINUSOID, config, "quick")
+    with pytest.raises(ExperimentError, match="sinusoid has no preset 'slow'. Choose one of: full, quick"):
+        settings_of(SINUSOID, preset="slow")
     with pytest.raises(ExperimentError, match="cannot be read: No such file"):
-        settings_of(SINUSOID, tmp_path / "none.toml", None, ())
+        settings_of(SINUSOID, tmp_path / "none.toml")
     config.write_text("seeds = [0]\nepochs = 3\n")
     with pytest.raises(ExperimentError, match="unknown field `epochs`"):
         settings(config)
@@ -213,12 +214,17 @@ def test_configurations_that_make_no_sense_are_refused(config, tmp_path):
         settings(config)
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-@pytest.mark.parametrize("preset", ["quick", None])
-def test_the_configurations_of_the_package_are_whole(name, preset):
-    experiment = EXPERIMENTS[name]
-    asked = settings_of(experiment, None, preset, ())
-    cells = experiment.cells(asked, {})
+@pytest.mark.parametrize("name", SUMMARIES)
+@pytest.mark.parametrize("preset", ["quick", "full"])
+def test_presets_are_valid_and_labels_are_unique(name, preset):
+    experiment = named(name)
+    cells = experiment.cells(settings_of(experiment, preset=preset), {})
     assert len(set(cells)) == len(cells)
     assert len({cell.label for cell in cells}) == len(cells)
-    assert settings_of(experiment, None, preset, (8, 9)).seeds == (8, 9)
+    assert settings_of(experiment, preset=preset, seeds=(8, 9)).seeds == (8, 9)
+
+
+def test_results_are_in_the_repository_from_any_folder(tmp_path, monkeypatch):
+    assert results_folder(SINUSOID, "quick").resolve() == RESULTS / "sinusoid-quick"
+    monkeypatch.chdir(tmp_path)
+    assert results_folder(SINUSOID) == RESULTS / "sinusoid"

@@ -4,11 +4,12 @@ import jax
 import msgspec
 import pytest
 
-from experiments.abstract import Record
-from experiments.classifying import Classified
-from experiments.logode import LogOde, LogOdeOutcome, Speed, models_of
-from experiments.logode_report import PAPER, ROWS, judge
-from experiments.reproduce import settings_of
+from experiments.logode.cells import LogOdeOutcome, Speed
+from experiments.logode.experiment import LogOde, models_of
+from experiments.logode.report import PAPER, ROWS, judge
+from experiments.runner.abstract import Record
+from experiments.runner.reproduce import settings_of
+from experiments.uea.training import Classified
 
 
 @pytest.fixture(autouse=True)
@@ -18,10 +19,10 @@ def without_data(monkeypatch):
 
 @pytest.fixture
 def config():
-    return settings_of(LogOde(), None, None, ())
+    return settings_of(LogOde())
 
 
-def test_without_the_method_there_is_an_interval_for_each_sample_and_nothing_else_changes(config):
+def test_models_of_differ_in_depth_and_step_only(config):
     models = {name: model for name, (model, _, _) in models_of(config).items()}
     assert list(models) == list(ROWS) == list(PAPER)
     for family, block in (("lncde", 128), ("bd_slice", 4)):
@@ -33,7 +34,7 @@ def test_without_the_method_there_is_an_interval_for_each_sample_and_nothing_els
     assert (models["log_ncde"].layers, models["log_ncde"].width) == (2, 32)
 
 
-def test_accuracies_are_asked_for_where_the_data_set_is(config, tmp_path, monkeypatch):
+def test_cells_include_accuracies_if_eigenworms_is_available(config, tmp_path, monkeypatch):
     assert {cell.what for cell in LogOde().cells(config, {})} == {"speed"}
     for part in ("TRAIN", "TEST"):
         (tmp_path / f"EigenWorms_{part}.ts").write_text("")
@@ -43,7 +44,7 @@ def test_accuracies_are_asked_for_where_the_data_set_is(config, tmp_path, monkey
     assert len({cell.label for cell in cells}) == len(cells)
 
 
-def test_a_step_is_timed_on_walks_where_the_data_set_is_not(config, tmp_path):
+def test_run_times_a_step_on_random_walks(config, tmp_path):
     small = msgspec.structs.replace(config.path, hidden=4, step=4)
     quick = msgspec.structs.replace(config, path=small, length=24, steps=6, batches=(2,))
     cells = {cell.variant: cell for cell in LogOde().cells(quick, {})}
@@ -66,7 +67,7 @@ def made_up(config, accuracy=None):
     return records
 
 
-def test_the_table_has_the_papers_numbers_and_says_what_was_not_measured(config, tmp_path):
+def test_conclude_shows_the_papers_numbers_and_missing_accuracies(config, tmp_path):
     one = msgspec.structs.replace(config, batches=(1,))
     conclusion = LogOde().conclude(one, made_up(one), tmp_path)
     assert "random walks of EigenWorms' shape" in conclusion.text
@@ -81,6 +82,6 @@ def test_the_table_has_the_papers_numbers_and_says_what_was_not_measured(config,
     assert "| NCDE | no | 80.0 ± 0.0 |" in LogOde().conclude(one, made_up(one, classified), tmp_path).text
 
 
-def test_claims_about_speed_can_fail():
+def test_judge_fails_claims_about_speed():
     seconds = {"ncde": 2.0, "log_ncde": 3.0, "bd_slice": 1.0, "log_bd_slice": 1e-4}
     assert [claim.held for claim in judge(seconds, 1)] == [False, True, True]

@@ -8,11 +8,13 @@ import pytest
 from rich.console import Console
 from sklearn.metrics import roc_auc_score
 
-from experiments import physionet
-from experiments.physionet import PhysioNet2012, PhysioNetCell
-from experiments.physionet_boosting import Boosting, summaries
-from experiments.physionet_models import Fitted, Given, HeldModel, Neural, PathModel
-from experiments.reproduce import reproduce, settings_of
+from experiments.physionet2012 import experiment as physionet
+from experiments.physionet2012 import report
+from experiments.physionet2012.boosting import Boosting, summaries
+from experiments.physionet2012.cells import PhysioNetCell
+from experiments.physionet2012.experiment import PhysioNet2012
+from experiments.physionet2012.models import Fitted, Given, HeldModel, Neural, PathModel
+from experiments.runner.reproduce import reproduce, settings_of
 from logcde.datasets import split
 from logcde.errors import DatasetError, ExperimentError
 
@@ -57,21 +59,21 @@ def given(stays):
 SMALL = PathModel(hidden=4, block=2, hours=12.0)
 
 
-def test_static_features_are_known_from_training_stays_and_never_nan(stays):
+def test_static_features_are_centred_on_training_stays_and_finite(stays):
     mine = given(stays)
     assert mine.static.shape == (STAYS, 8)
     assert np.isfinite(mine.static).all()
     np.testing.assert_allclose(mine.static[mine.split.train].mean(axis=0), 0, atol=1e-12)
 
 
-def test_impossible_values_are_clipped(stays):
+def test_scales_clip_implausible_values(stays):
     low, high = given(stays).scales.each[0].low, given(stays).scales.each[0].high
     assert (low, high) == pytest.approx((5, 300), abs=250)
     assert low >= 5
     assert high <= 300
 
 
-def test_summaries_against_a_loop(stays):
+def test_summaries_match_a_loop(stays):
     streams = stays.streams
     table = summaries(streams).reshape(STAYS, 6, 3)
     for series in (0, 7, STAYS - 1):
@@ -95,7 +97,7 @@ def test_summaries_against_a_loop(stays):
         Boosting(rounds=10, least=5, members=2),
     ],
 )
-def test_every_learner_finds_what_is_there_to_find(stays, tmp_path, learner):
+def test_every_learner_separates_the_classes(stays, tmp_path, learner):
     mine = given(stays)
     found = learner.fit(mine, 0, lambda part: None, tmp_path / "scratch")
     assert roc_auc_score(stays.died[mine.split.test], found.test.mean(axis=0)) > 0.8
@@ -104,7 +106,7 @@ def test_every_learner_finds_what_is_there_to_find(stays, tmp_path, learner):
     assert 0 < outcome.brier < 0.25
 
 
-def test_what_is_kept_small_becomes_small(stays, tmp_path):
+def test_ridge_shrinks_weights(stays, tmp_path):
     mine = given(stays)
     loose, tight = (
         Neural(models=(PathModel(cde="none", hours=12.0, ridge=ridge),), members=1, epochs=3, rate=3e-2).fit(
@@ -116,7 +118,7 @@ def test_what_is_kept_small_becomes_small(stays, tmp_path):
     assert sizes[1] < 0.5 * sizes[0]
 
 
-def test_scores_are_of_the_mean_of_the_members(stays):
+def test_scored_uses_the_mean_of_the_members(stays):
     mine = given(stays)
     rng = np.random.default_rng(1)
     test = rng.normal(size=(3, len(mine.split.test)))
@@ -151,19 +153,19 @@ models = [{ type = "path", hidden = 4, block = 2, hours = 12.0, counts = false, 
 """
 
 
-def test_from_files_to_tables(stays, tmp_path, monkeypatch):
+def test_files_to_tables(stays, tmp_path, monkeypatch):
     config, out = tmp_path / "config.toml", tmp_path / "out"
     config.write_text(CONFIG)
     # In this process: what is tried here is not the pool of processes.
     experiment = PhysioNet2012()
-    settings = settings_of(experiment, config, None, ())
+    settings = settings_of(experiment, config)
     cells = experiment.cells(settings, {})
     assert [cell.label for cell in cells][-2:] == ["bare, split 0", "bd_slice, in use, split 0"]
     outcomes = {
         cell: experiment.run(cell, lambda part: None, tmp_path / "scratch" / str(n)) for n, cell in enumerate(cells)
     }
     out.mkdir()
-    conclusion = physionet.physionet_report.conclude(settings, outcomes, out)
+    conclusion = report.conclude(settings, outcomes, out)
     rows = {row["model"]: row for row in conclusion.summary["rows"]}
     assert set(rows) == {"bd_slice", "gradient_boosting", "bare"}
     assert rows["bd_slice"]["splits"] == [0, 1]
@@ -184,7 +186,7 @@ def test_from_files_to_tables(stays, tmp_path, monkeypatch):
     json.dumps(conclusion.summary)
 
 
-def test_what_cannot_be_run(tmp_path, monkeypatch):
+def test_reproduce_refuses_missing_data_and_invalid_live_variants(tmp_path, monkeypatch):
     monkeypatch.setenv("LOGCDE_DATA", str(tmp_path))
     experiment = PhysioNet2012()
     console = Console(file=io.StringIO())
@@ -196,14 +198,14 @@ def test_what_cannot_be_run(tmp_path, monkeypatch):
     config = tmp_path / "config.toml"
     config.write_text('seeds = [0]\nlive = ["x"]\n[variants.x.learner]\ntype = "boosting"\n')
     with pytest.raises(ExperimentError, match="not made of models on the embedding"):
-        settings_of(experiment, config, None, ())
+        settings_of(experiment, config)
     config.write_text('seeds = [0]\nlive = ["y"]\n[variants.x.learner]\ntype = "boosting"\n')
     with pytest.raises(ExperimentError, match="no such variant"):
-        settings_of(experiment, config, None, ())
+        settings_of(experiment, config)
 
 
-def test_the_preset_says_what_can_be_run():
-    settings = settings_of(PhysioNet2012(), None, None, ())
+def test_presets_have_the_expected_variants():
+    settings = settings_of(PhysioNet2012())
     assert {"bd_slice", "log_ncde", "gru_d", "gradient_boosting", "without_counts", "depth_2"} <= set(settings.variants)
     assert isinstance(PhysioNet2012().cells(settings, {})[0], PhysioNetCell)
-    assert len(PhysioNet2012().cells(settings_of(PhysioNet2012(), None, "quick", ()), {})) == 3
+    assert len(PhysioNet2012().cells(settings_of(PhysioNet2012(), preset="quick"), {})) == 3

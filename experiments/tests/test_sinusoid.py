@@ -1,7 +1,7 @@
 import pytest
 
-from experiments.sinusoid_report import judge
-from experiments.tables import Spread
+from experiments.runner.tables import Spread
+from experiments.sinusoid.report import judge
 from logcde.datasets import REGIMES
 
 ROWS = {

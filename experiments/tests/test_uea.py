@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments import uea
-from experiments.abstract import Record
-from experiments.classifying import Classified
-from experiments.reproduce import reproduce, settings_of
-from experiments.uea import Uea
-from experiments.uea_models import Given, LinearPath, NeuralPath, Spline, StateSpace
-from experiments.uea_rows import Row, averages, judge
-from experiments.uea_settings import Reading, packaged, printed
+from experiments.runner.abstract import Record
+from experiments.runner.reproduce import reproduce, settings_of
+from experiments.uea import cells as uea
+from experiments.uea.experiment import Uea
+from experiments.uea.models import Given, LinearPath, NeuralPath, Spline, StateSpace
+from experiments.uea.rows import Row, averages, judge
+from experiments.uea.settings import Reading, packaged, printed
+from experiments.uea.training import Classified
 from logcde.datasets import Classification, Split, split
 from logcde.errors import DatasetError, ExperimentError
 from logcde.streams import PerChannel, Streams, drop_observations
@@ -126,7 +126,7 @@ def test_ragged_series_have_windows_of_their_own():
 
 @pytest.fixture(scope="module")
 def config():
-    return settings_of(Uea(), None, None, ())
+    return settings_of(Uea())
 
 
 def test_the_settings_are_those_of_the_papers_tables(config):
@@ -148,8 +148,8 @@ def test_the_settings_are_those_of_the_papers_tables(config):
 
 
 def test_every_preset_can_be_read_and_what_is_in_two_parts_is_run_once(config):
-    assert settings_of(Uea(), None, "quick", ()).seeds == (2345,)
-    whole = Uea().cells(settings_of(Uea(), None, "paper", ()), {})
+    assert settings_of(Uea(), preset="quick").seeds == (2345,)
+    whole = Uea().cells(settings_of(Uea(), preset="paper"), {})
     assert len({(cell.variant, cell.dataset, cell.drop, cell.seed) for cell in whole}) == 8 * 6 * 4 * 5
     assert {(cell.training.every, cell.training.most) for cell in whole} == {(1000, 100_000), (100, 100_000)}
     twice = msgspec.structs.replace(config, grid=(config.grid[0], config.grid[0]))
@@ -159,7 +159,7 @@ def test_every_preset_can_be_read_and_what_is_in_two_parts_is_run_once(config):
 
 def test_published_runs_differ_from_ours_by_their_reading_only(config):
     ours = set(Uea().cells(config, {}))
-    published = settings_of(Uea(), None, "published", ())
+    published = settings_of(Uea(), preset="published")
     assert published.reading == Reading(flow="euler", scaled_by="all", skip_first=True)
     assert set(Uea().cells(msgspec.structs.replace(published, reading=Reading()), {})) < ours
 
@@ -181,18 +181,18 @@ def test_settings_of_ones_own_stand_beside_or_in_place_of_those_that_come_with_t
     ],
 )
 def test_a_grid_that_cannot_be_run_is_refused(tmp_path, change, said):
-    presets = importlib.resources.files("experiments").joinpath("presets")
+    presets = importlib.resources.files("experiments.uea").joinpath("presets")
     wrong = {"d_slice": "e_slice", "RacketSports": "Rockets", "0.0": "1.0"}
     word = next(word for word in wrong if change.rstrip('"').endswith(word))
-    text = presets.joinpath("uea-quick.toml").read_text().replace(change, change.replace(word, wrong[word]))
+    text = presets.joinpath("quick.toml").read_text().replace(change, change.replace(word, wrong[word]))
     (tmp_path / "c.toml").write_text(text)
     with pytest.raises(ExperimentError, match=said):
-        settings_of(Uea(), tmp_path / "c.toml", None, ())
+        settings_of(Uea(), tmp_path / "c.toml")
 
 
 def small_config(**part):
     grid = {"models": ("d_slice",), "datasets": ("RacketSports",), "drops": (0.7,), "every": 10, "most": 30} | part
-    quick = settings_of(Uea(), None, "quick", ())
+    quick = settings_of(Uea(), preset="quick")
     return msgspec.structs.replace(quick, grid=(uea.Part(**grid),))
 
 
@@ -334,7 +334,7 @@ def test_what_is_not_there_is_left_out_and_said(tmp_path, monkeypatch):
     console = Console(file=io.StringIO(), width=200)
     with pytest.raises(ExperimentError, match="Nothing of this grid was run"):
         reproduce(Uea(), preset="quick", out=tmp_path / "out", console=console)
-    assert "data are not there, and which were not run: 12." in console.file.getvalue()
+    assert "12 cells were not run because their data are not available." in console.file.getvalue()
     monkeypatch.delenv("LOGCDE_DATA")
     with pytest.raises(DatasetError, match="no folder to look for data sets in"):
         reproduce(Uea(), preset="quick", out=tmp_path / "out", console=console)

@@ -1,0 +1,1 @@
+"""In-hospital mortality from 48 hours of intensive care records; not in the paper."""

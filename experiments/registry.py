@@ -1,0 +1,30 @@
+"""The experiments by name. Importing this imports none of them, so that `--help` answers at once.
+
+To add an experiment: a package `experiments/NAME` with `presets/full.toml`, `presets/quick.toml`, and a module
+`experiment.py` that has `EXPERIMENT`, an `AbstractExperiment`; then a line here.
+"""
+
+import importlib
+from types import MappingProxyType
+
+from experiments.runner.abstract import AbstractExperiment
+
+SUMMARIES = MappingProxyType(
+    {
+        "sinusoid": "Coupled sinusoids: train under one observation regime, test under all four.",
+        "brownian": "A linear system driven by Brownian motion: the value of Levy areas.",
+        "uea": "Classification of the UEA data sets with dropped observations.",
+        "logode": "Time, memory and accuracy with and without the Log-ODE method.",
+        "physionet2012": "In-hospital mortality from 48 hours of intensive care records.",
+    }
+)
+"""One line of help for each experiment."""
+
+
+def named(name: str) -> AbstractExperiment:
+    """Import the experiment `name`.
+
+    >>> named("sinusoid").name
+    'sinusoid'
+    """
+    return importlib.import_module(f"experiments.{name}.experiment").EXPERIMENT

@@ -1,0 +1,252 @@
+"""What a configuration says about a model and its training, and how that becomes the model and its training."""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, TypeAlias
+
+import diffrax
+import jax
+import msgspec
+import numpy as np
+import optax
+from jaxtyping import PRNGKeyArray
+
+from experiments.runner.abstract import Tell
+from logcde.algebra import Basis
+from logcde.baselines import HeldControl, HermiteControl, LinearControl, RectilinearControl, gru_d, ncde
+from logcde.datasets import Dataset
+from logcde.embedding import Embedding
+from logcde.models import (
+    AbstractModel,
+    FirstValueInitial,
+    IncrementRMSScaling,
+    Inputs,
+    LearntInitial,
+    NoScaling,
+    PerInterval,
+    RawFirstValues,
+    SequenceModel,
+    deep_log_slice,
+    log_slice,
+)
+from logcde.train import AbstractCallback, Epochs, Evaluation, Result, Summary, fit
+
+LOOKS = {"learnt": LearntInitial(), "first values": FirstValueInitial(), "raw first values": RawFirstValues()}
+SCALINGS = {"none": NoScaling(), "unit increments": IncrementRMSScaling()}
+CONTROLS = {"hermite": HermiteControl, "linear": LinearControl, "rectilinear": RectilinearControl}
+Look: TypeAlias = Literal["learnt", "first values", "raw first values"]
+
+
+class SliceModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="log-slice"):
+    """A block-diagonal Log-SLiCE on the faithful embedding, with a prediction at each query point."""
+
+    hidden: int = 64
+    block: int = 8
+    layers: int = 1
+    depth: int = 2
+    counts: bool = False
+    time: bool = True
+    initial: Look = "learnt"
+    scaling: Literal["none", "unit increments"] = "none"
+    scale: float = 0.25
+    readout: tuple[int, ...] = ()
+
+    def inputs(self, data: Dataset) -> tuple[Inputs, Basis]:
+        """Interval log-signatures."""
+        embedding = Embedding(depth=self.depth, counts=self.counts, time=self.time, dtype=np.float32)
+        logsigs = embedding(data.streams, data.partition)
+        return Inputs.of(logsigs), logsigs.basis
+
+    def model(self, basis: Basis, outputs: int, key: PRNGKeyArray) -> SequenceModel:
+        """With one layer or several."""
+        options = {
+            "block": self.block,
+            "initial": LOOKS[self.initial],
+            "readout": PerInterval(self.readout),
+            "scaling": SCALINGS[self.scaling],
+            "scale": self.scale,
+            "key": key,
+        }
+        if self.layers > 1:
+            return deep_log_slice(basis, self.hidden, outputs, layers=self.layers, **options)
+        return log_slice(basis, self.hidden, outputs, **options)
+
+
+class ControlModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ncde"):
+    """An NCDE on a path through the observations, solved with a step of Heun's method for each of its pieces."""
+
+    control: Literal["hermite", "linear", "rectilinear"]
+    hidden: int = 64
+    width: int = 64
+    layers: int = 1
+    initial: Look = "raw first values"
+    scale: float = 1.0
+
+    def inputs(self, data: Dataset) -> tuple[Inputs, Basis]:
+        """The pieces of the path."""
+        controls = CONTROLS[self.control](dtype=np.float32)(data.streams, data.partition)
+        return Inputs.of(controls), controls.basis
+
+    def model(self, basis: Basis, outputs: int, key: PRNGKeyArray) -> SequenceModel:
+        """The NCDE."""
+        return ncde(
+            basis,
+            self.hidden,
+            outputs,
+            width=self.width,
+            layers=self.layers,
+            initial=LOOKS[self.initial],
+            readout=PerInterval(),
+            solver=diffrax.Heun(),
+            scale=self.scale,
+            key=key,
+        )
+
+
+class HeldModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="gru-d"):
+    """A GRU-D on forward-filled values, masks and time gaps."""
+
+    hidden: int = 64
+
+    def inputs(self, data: Dataset) -> tuple[Inputs, Basis]:
+        """A row for each event and each query point."""
+        held = HeldControl(dtype=np.float32)(data.streams, data.partition)
+        return Inputs.of(held), held.basis
+
+    def model(self, basis: Basis, outputs: int, key: PRNGKeyArray) -> SequenceModel:
+        """The unit."""
+        return gru_d(basis, self.hidden, outputs, readout=PerInterval(), key=key)
+
+
+Model: TypeAlias = SliceModel | ControlModel | HeldModel
+
+
+@functools.cache
+def constant_adam(rate: float) -> optax.GradientTransformation:
+    """One object for equal settings, so that models of one shape share a compiled program."""
+    return optax.adam(rate)
+
+
+@functools.cache
+def _cosine(rate: float, warmup: int, steps: int) -> optax.GradientTransformation:
+    return optax.adam(optax.warmup_cosine_decay_schedule(0.0, rate, warmup, steps))
+
+
+class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a model is trained. One bucket means that batches are drawn from all series alike, as the paper does."""
+
+    epochs: int = 100
+    batch: int = 32
+    rate: float = 1e-3
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup: float = 0.0
+    clip: float = 1.0
+    buckets: int = 1
+
+    def optimiser(self, series: int) -> optax.GradientTransformation:
+        """Adam with a rate that stays, or that falls to zero after rising for the fraction `warmup` of all steps."""
+        if self.schedule == "constant":
+            return constant_adam(self.rate)
+        steps = self.epochs * -(-series // self.batch)
+        return _cosine(self.rate, round(self.warmup * steps), steps)
+
+    def __call__(
+        self,
+        model: AbstractModel,
+        inputs: Inputs,
+        targets: np.ndarray,
+        look_at: tuple[Inputs, np.ndarray],
+        key: PRNGKeyArray,
+        tell: Tell,
+    ) -> Result:
+        """Train for all epochs, looking after each at series that the training does not depend on."""
+        return fit(
+            model,
+            inputs,
+            targets,
+            validation=look_at,
+            optimiser=self.optimiser(len(inputs)),
+            clip=self.clip,
+            batch=self.batch,
+            buckets=self.buckets,
+            duration=Epochs(self.epochs),
+            patience=None,
+            callbacks=(Telling(tell),),
+            progress=False,
+            key=key,
+        )
+
+
+class Telling(AbstractCallback):
+    """Passes on how far training is."""
+
+    def __init__(self, tell: Callable[[float], None]) -> None:
+        self._tell = tell
+        self._steps = 1
+
+    def on_start(self, step: int, steps: int) -> None:
+        """Remember how many steps there are."""
+        self._steps = steps
+
+    def on_steps(self, step: int, loss: float) -> None:
+        """Say which part of them is done."""
+        self._tell(step / self._steps)
+
+    def on_evaluation(self, evaluation: Evaluation, model: AbstractModel) -> None:
+        """Say nothing."""
+
+    def on_end(self, summary: Summary | None) -> None:
+        """Say nothing."""
+
+
+class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A model and how it is trained. `repeats` is with how many of the seeds, all of them if 0."""
+
+    model: Model
+    training: Training = Training()
+    repeats: int = 0
+    note: str = ""
+
+
+class Curve(msgspec.Struct, frozen=True):
+    """Training loss and that of held-out series, after every epoch."""
+
+    training: list[float]
+    held_out: list[float]
+
+    @classmethod
+    def of(cls, result: Result) -> "Curve":
+        """With as many digits as mean something."""
+        return cls(
+            [_short(look.loss) for look in result.history],
+            [_short(look.validation["mse"] or float("nan")) for look in result.history],
+        )
+
+
+def validation_error(errors: Iterable[float]) -> float:
+    """Of several validation sets, as a geometric mean: each counts by how much better it gets, not by its size.
+
+    >>> round(validation_error([1e-2, 1e-4]), 6)
+    0.001
+    """
+    return float(np.exp(np.mean(np.log(list(errors)))))
+
+
+def best_of(errors: Mapping[str, float | None]) -> str | None:
+    """The candidate with the least validation error; None as long as some are not known, or there are none.
+
+    >>> best_of({"wide": 0.2, "deep": 0.1}), best_of({"wide": 0.2, "deep": None})
+    ('deep', None)
+    """
+    known = {name: error for name, error in errors.items() if error is not None}
+    return min(known, key=known.__getitem__) if known and len(known) == len(errors) else None
+
+
+def keys_of(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+    """One key for the parameters at the start, one for training."""
+    first, second = jax.random.split(jax.random.key(seed))
+    return first, second
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.5g}")

@@ -1,0 +1,88 @@
+"""Training a classifier as the UEA experiments do: stopped early, and of the best on validation series the last."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from experiments.runner.abstract import Tell
+from experiments.runner.recipes import Telling, constant_adam, keys_of
+from experiments.uea.models import Given, UeaModel
+from logcde.train import Checkpoints, Steps, fit, losses, score
+
+
+class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Adam with a constant rate; a look at the validation series after `every` steps.
+
+    Training ends when `patience` looks brought nothing better, or after `most` steps.
+    """
+
+    rate: float
+    penalty: float = 0.0
+    every: int = 1000
+    patience: int = 11
+    most: int = 100_000
+    batch: int = 32
+
+
+class Classified(msgspec.Struct, frozen=True, kw_only=True):
+    """Accuracies of the model that was best on validation series, and how it came about.
+
+    `constant` is the accuracy of always saying the most frequent class of the training series. `capped` says that
+    training ended because of the limit on steps. `history` has the step and the validation accuracy of each look.
+    """
+
+    accuracy: float
+    validation: float
+    series: int
+    tests: int
+    steps: int
+    best_step: int
+    capped: bool
+    parameters: int
+    train_seconds: float
+    history: list[tuple[int, float]]
+    constant: float | None = None
+
+
+def classify(given: Given, model: UeaModel, training: Schedule, seed: int, tell: Tell, scratch: Path) -> Classified:
+    """Train on the training series and test on the test series; what is kept in `scratch` lets it go on."""
+    inputs, basis = model.inputs(given)
+    for_model, for_training = keys_of(seed)
+    labels, split = given.data.labels, given.split
+    train, validation, test = ((inputs[which], labels[which]) for which in (split.train, split.validation, split.test))
+    del inputs  # may be large
+    result = fit(
+        model.model(basis, len(given.data.classes), for_model),
+        *train,
+        loss=losses.cross_entropy,
+        metrics=(losses.accuracy,),
+        validation=validation,
+        optimiser=constant_adam(training.rate),
+        clip=None,
+        penalty=training.penalty,
+        batch=training.batch,
+        buckets=1,
+        duration=Steps(training.most),
+        every=Steps(training.every),
+        patience=training.patience,
+        latest=True,
+        checkpoints=Checkpoints(scratch),
+        callbacks=(Telling(tell),),
+        progress=False,
+        key=for_training,
+    )
+    summary = result.summary
+    return Classified(
+        accuracy=score(result.model, *test, losses.accuracy),
+        validation=summary.best_score or 0.0,
+        series=len(labels),
+        tests=len(split.test),
+        steps=summary.steps,
+        best_step=summary.best_step,
+        capped=not summary.stopped_early,
+        parameters=summary.parameters,
+        train_seconds=summary.seconds,
+        constant=float(np.mean(test[1] == np.bincount(train[1]).argmax())),
+        history=[(look.step, round(look.validation["accuracy"] or 0.0, 5)) for look in result.history],
+    )
