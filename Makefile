@@ -24,7 +24,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/.ready
-	$(BIN)/python -m examples.demo
+	$(BIN)/python -m examples.demo --out out
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff format --check
