@@ -6,17 +6,20 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: help demo test units lint format docs bench clean
 
 help:
-	@echo "make demo    train on generated streams, compare, predict online; a picture and a report in out/ (about two minutes)"
-	@echo "make test    format, lint, types, layers, then all tests and docstring examples"
-	@echo "make lint    the first four of these"
+	@echo "make demo    train on generated streams, compare with a GRU-D, predict online; out/demo.png and a report (two minutes)"
+	@echo "make test    lint and units at once: everything that a change must pass"
+	@echo "make lint    check format, lint, types and import layers"
+	@echo "make units   run all tests and docstring examples"
+	@echo "make format  fix format and lint where that is automatic"
 	@echo "make docs    build the site into out/site; a broken link is an error"
-	@echo "make bench   time against every peer that is installed; results in benchmarks/"
+	@echo "make bench   measure speed against other libraries (installs them); results in benchmarks/"
+	@echo "make clean   remove .venv and out"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or newer is needed; call make PYTHON=..."'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -c constraints.txt -e '.[dev]'
-	@# An oracle of the tests that comes as source: without a C++ compiler its tests are skipped.
+	@# A test oracle that comes as source: without a C++ compiler its tests are skipped.
 	-$(PIP) install -c constraints.txt --no-build-isolation iisignature
 	touch $@
 
@@ -29,13 +32,13 @@ lint: $(VENV)/.ready
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-# Types take one core a while, so all of it at once.
+# The type checker uses one core for a while, so lint and units run at once.
 test: $(VENV)/.ready
 	$(MAKE) --no-print-directory -j 2 lint units
 
 units: $(VENV)/.ready
-	@# All tests of a file in one process: most of the time is compiling, and what is compiled stays in its process.
-	@# In the order of folders: many small files come last, so that no process ends long before the other.
+	@# One process for each file: most of the time is compilation, which processes do not share.
+	@# In the order of folders: many small files come last, so that both processes end at about the same time.
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 format: $(VENV)/.ready
@@ -46,7 +49,7 @@ docs: $(VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "out/site/index.html"
 
-# Peers belong to the benchmark only; pysiglib imports torch, whose plain build brings gigabytes that are not needed.
+# Other libraries are for benchmarks only; pysiglib needs torch, whose default build is gigabytes larger than necessary.
 $(VENV)/.peers: $(VENV)/.ready
 	$(PIP) install -c constraints.txt -e '.[bench]'
 	-$(PIP) install torch==2.13.0 && $(PIP) install pysiglib

@@ -1,4 +1,4 @@
-"""Examples in docstrings become blocks of code: left alone, Markdown would take `>>>` for a quotation."""
+"""Fence examples in docstrings: Markdown would read `>>>` as a quotation."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ EXAMPLE = re.compile(r"(?:^>>> .*\n?)(?:^(?!\s*$).*\n?)*", re.MULTILINE)
 
 
 class Examples(griffe.Extension):
-    """Fences around the examples of every docstring."""
+    """Fences the examples of every docstring."""
 
     def on_object(self, *, obj: griffe.Object, **others: Any) -> None:
         """Rewrite one docstring."""

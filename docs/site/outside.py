@@ -1,7 +1,7 @@
-"""Files of the repository that pages link to: they become part of the site, under `repository/`.
+"""Copy repository files that pages link to into the site, under `repository/`.
 
-Pages say `../experiments/results/brownian/errors.png`, which is right for whoever reads them in the repository. A link
-to what is not there is left as it is, so that MkDocs refuses it.
+Pages link to them by relative paths, such as `../experiments/results/brownian/errors.png`, which also work in the
+repository. A link to a missing file stays unchanged, so that MkDocs reports it.
 """
 
 import re
@@ -13,12 +13,12 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
-"""Files that are in the navigation."""
+"""Files of the repository in the navigation."""
 LINK = re.compile(r"(?<=\]\()(?!\w+:|/|#)([^)#\s]+)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what is linked, and what is linked from there."""
+    """Add linked files, and files linked from those."""
     waiting = {ROOT / name for name in PAGES}
     for file in files.documentation_pages():
         waiting |= _outside(Path(str(file.abs_src_path)), file.content_string)
@@ -33,7 +33,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links out of the documentation lead to the files that were added."""
+    """Rewrite links out of the documentation to the files that were added."""
     source = Path(str(page.file.abs_src_path))
     here = Path(page.file.src_uri).parent
 
@@ -49,7 +49,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _outside(page: Path, text: str) -> set[Path]:
-    """Files of the repository that a page links to and that are not in the folder of the documentation."""
+    """Files of the repository that a page links to, outside `docs/`."""
     targets = ((page.parent / link).resolve() for link in LINK.findall(text))
     return {
         target

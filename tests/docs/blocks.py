@@ -1,14 +1,15 @@
-"""The blocks of code of a page, and what the words after the opening fence ask for.
+"""Blocks of code on a page, and the meaning of the words after the opening fence.
 
-```python                    run, in one namespace for all blocks of the page
-```python title="NAME.py"    a script: run in a process of its own
-```sh                        each `logcde` command is run, in this process
-```sh title="takes long"     each is only parsed: its options exist
-```text title="output"       what the block above prints
-```text title="output, about" the same, but numbers with a point may differ a little
-```text, ```json, ```csv     no code; with title="NAME", a file that the page's commands read
+```python                     run, in one namespace for all blocks of the page
+```python title="NAME.py"     a script: run in a process of its own
+```sh                         run each `logcde` command, in this process
+```sh title="takes long"      only parse the commands: their options exist
+```text title="output"        what the block above prints
+```text title="output, about" the same, with a tolerance on decimal numbers
+```text, ```json, ```csv      no code; with title="NAME", a file that commands of the page read
 
-Blocks without a word, in pages that are older than these rules, have commands that are parsed.
+Commands in blocks without a word are parsed. `python -m experiments` and `python -m benchmarks` are always parsed and
+never run.
 """
 
 import dataclasses
@@ -20,8 +21,8 @@ NUMBER = re.compile(r"-?\d+\.\d+")
 
 
 @dataclasses.dataclass(frozen=True)
-class ResidualBlock:
-    """One block: the word and the title of its fence, its text, and the line of the page where the text begins."""
+class CodeBlock:
+    """One block: word and title of its fence, its text, and the line of the page where the text starts."""
 
     word: str
     title: str
@@ -30,31 +31,36 @@ class ResidualBlock:
 
     @property
     def lines(self):
-        """Lines of a shell, without prompts and comments; those that go on in the next line are joined."""
+        """Lines of a shell without prompts and comments, continuation lines joined."""
         lines = self.text.replace("\\\n", " ").splitlines()
         return [line.removeprefix("$ ").split(" #")[0].rstrip() for line in lines]
 
     @property
     def commands(self):
-        """Those that call `logcde`."""
+        """Lines that call `logcde`."""
         return [line for line in self.lines if line.startswith("logcde ") or "| logcde " in line]
+
+    @property
+    def modules(self):
+        """Lines that call the experiments or the benchmarks."""
+        return [line for line in self.lines if line.startswith(("python -m experiments", "python -m benchmarks"))]
 
 
 def blocks_of(text):
-    """All blocks of a page, in order. A fence that is not understood is refused, so that no code escapes the tests."""
+    """All blocks of a page, in order. An unknown fence is refused, so that no code escapes the tests."""
     found = [
-        ResidualBlock(one["word"], one["title"] or "", one["text"], text.count("\n", 0, one.start()) + 2)
+        CodeBlock(one["word"], one["title"] or "", one["text"], text.count("\n", 0, one.start()) + 2)
         for one in FENCE.finditer(text)
     ]
     fences = len(re.findall(r"^\s*```", text, re.MULTILINE))
-    assert fences == 2 * len(found), f"{fences} fences, of which {2 * len(found)} are understood"
+    assert fences == 2 * len(found), f"{fences} fences, of which {2 * len(found)} are known"
     for block in found:
-        assert block.word in WORDS, f"line {block.line}: {block.word!r} is no kind of block"
+        assert block.word in WORDS, f"line {block.line}: {block.word!r} is not a known word"
     return found
 
 
 def same(printed, shown, about):
-    """Whether a block printed what is shown. Of lines that end in dots, and of dots by themselves, the rest is free."""
+    """Whether a block printed what is shown. Dots match the rest of a line, a line of dots any number of lines."""
     pattern = "".join(_pattern(line, about) for line in shown.strip("\n").splitlines(keepends=True))
     found = re.fullmatch(pattern + r"\s*", printed)
     if found is None:
@@ -71,6 +77,6 @@ def _pattern(line, about):
 
 
 def _roughly(text):
-    """Numbers with a point are any such numbers here, and are compared afterwards; spaces may be more or fewer."""
+    """Match any decimal numbers, which are compared afterwards, and any number of spaces."""
     parts = NUMBER.split(text)
     return r"-?\d+\.\d+".join(r" +".join(map(re.escape, re.split(r" +", part))) for part in parts)

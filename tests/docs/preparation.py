@@ -1,4 +1,4 @@
-"""What pages take for granted: names that stand for a reader's own data, and environments of scripts."""
+"""Names that pages use for a reader's own data, and data sets that pages read."""
 
 PATIENTS = """
 import numpy as np
@@ -21,10 +21,10 @@ died = {f"p{n}": n % 2 == 0 for n in range(20)}
 """
 
 PREPARED = {
-    "README.md": PATIENTS,
+    "docs/howto/overview.md": PATIENTS,
     "docs/synthetic.md": "import numpy as np\ntimes = np.linspace(0.0, 1.0, 5)",
 }
-"""Code that is run before the blocks of a page. Pages of the site that are not here stand by themselves."""
+"""Code to run before the blocks of a page. Other pages are self-contained."""
 
 DATA = {"docs/datasets.md": "SelfRegulationSCP1", "docs/physionet.md": "PhysioNet2012"}
-"""Pages that read a data set which does not come with the package."""
+"""Pages that read a data set, which does not come with the package."""
