@@ -100,7 +100,7 @@ def test_missing_or_invalid_files_are_refused(tmp_path):
 @pytest.mark.skipif("LOGCDE_DATA" not in os.environ, reason="needs the folder of data sets")
 def test_real_data_has_published_counts():
     if not (Path(os.environ["LOGCDE_DATA"]) / "PhysioNet2012.npz").is_file():
-        pytest.skip("PhysioNet 2012 is not there")
+        pytest.skip("PhysioNet 2012 is not in LOGCDE_DATA")
     stays = physionet2012()
     assert len(stays) == 12_000
     assert [int(stays.died[stays.part == part].sum()) for part in "abc"] == [554, 568, 585]

@@ -89,7 +89,7 @@ def brownian(series: int, seed: int | Sequence[int], steps: int = STEPS) -> Brow
 
 
 def aligned_cuts(intervals: int, seed: int | Sequence[int], steps: int = STEPS) -> np.ndarray:
-    """Draw cuts on the grid: 0, points without replacement, and the last point, for so many intervals.
+    """Draw the cuts of `intervals` intervals on the grid: 0, points without replacement, and the last point.
 
     >>> aligned_cuts(4, seed=0, steps=16)
     array([ 0,  8,  9, 12, 16])

@@ -64,7 +64,8 @@ class AbstractLogCDE(BaseEstimator):
         batch_size: Series in one training step.
         validation_fraction: Fraction of the training series that is held out to select the best of 20 evaluations; 0
             uses all series for training.
-        patience: Stop after so many evaluations without improvement on the held-out series; by default never.
+        patience: Number of evaluations without improvement on the held-out series after which training stops; by
+            default it does not stop early.
         checkpoints: Where to save the state of training. An interrupted `fit` is resumed by calling it again with the
             same data and parameters, which include an integer `random_state`.
         verbose: Show a progress bar.

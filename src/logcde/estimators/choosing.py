@@ -22,7 +22,7 @@ FEWEST_STEPS, MOST_STEPS = 100, 6000
 EPOCHS, LONG_EPOCHS, LONG = 60, 150, 50
 """Epochs of training; `LONG_EPOCHS` if series have at least `LONG` observations on average."""
 VALIDATION_SERIES, VALIDATION_FRACTION = 1000, 0.15
-"""From so many series on, this fraction of them is held out for validation."""
+"""Fewest series of which some are held out for validation, and the fraction that is."""
 GIVEN = "as given"
 
 

@@ -226,7 +226,7 @@ def _one_by_one(model: SequenceModel, inputs: Inputs, count: Int[Array, ""]) -> 
 
 
 def _padded(inputs: Inputs, intervals: int, queries: int) -> Inputs:
-    """Pad or cut to `GROUP` series, so many intervals and so many queries."""
+    """Pad or cut to `GROUP` series and the given numbers of intervals and queries."""
 
     def fill(leaf: np.ndarray, *sizes: int) -> np.ndarray:
         leaf = leaf[(slice(None), *(slice(size) for size in sizes))]

@@ -19,8 +19,8 @@ def value_report(run: Run, held_out: HeldOut) -> Markup:
     lost = int((np.isfinite(truth) & ~np.isfinite(prediction)).sum())
     parts = []
     if lost:
-        told = "1 prediction is not finite" if lost == 1 else f"{lost:,} predictions are not finite"
-        parts.append(tag("p", f"{told} and left out below.", kind="warning"))
+        text = "1 prediction is not finite and is" if lost == 1 else f"{lost:,} predictions are not finite and are"
+        parts.append(tag("p", f"{text} left out below.", kind="warning"))
     if not known.any():
         return joined(*parts, tag("p", "There are no finite predictions."))
     parts.append(tag("h3", "Predicted and true values"))
@@ -73,8 +73,8 @@ def _largest(run: Run, held_out: HeldOut, truth: np.ndarray, prediction: np.ndar
     rows = []
     for place, output in zip(*(part.tolist() for part in np.unravel_index(order, size.shape)), strict=True):
         if known[place, output]:
-            true, said = float(truth[place, output]), float(prediction[place, output])
+            true, predicted = float(truth[place, output]), float(prediction[place, output])
             what = [str(held_out.series[place]), run.outputs[output], number(held_out.time[place])]
-            rows.append([*what, number(true), number(said), number(said - true)])
+            rows.append([*what, number(true), number(predicted), number(predicted - true)])
     unit = f"time, {run.data.unit}" if run.data.unit else "time"
     return table(["series", "output", unit, "true", "predicted", "error"], rows, texts=2)

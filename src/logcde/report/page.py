@@ -109,12 +109,12 @@ def _training(run: Run) -> Markup:
     if not run.history:
         return tag("p", "Training was not recorded.")
     seconds = run.seconds.get("training")
-    told = f"{run.history[-1].step:,} steps on {run.data.trained:,} series"
-    told += "." if seconds is None else f" in {number(seconds)} seconds."
+    text = f"{run.history[-1].step:,} steps on {run.data.trained:,} series"
+    text += "." if seconds is None else f" in {number(seconds)} seconds."
     figure = figures.loss_curve(run.history)
     if figure is None:
-        return joined(tag("p", told), tag("p", "The loss was never finite.", kind="warning"))
-    return joined(tag("p", told), figure)
+        return joined(tag("p", text), tag("p", "The loss was never finite.", kind="warning"))
+    return joined(tag("p", text), figure)
 
 
 def _data(run: Run) -> Markup:
@@ -139,8 +139,8 @@ def _data(run: Run) -> Markup:
 
 def _settings(run: Run) -> Markup:
     rows = [[name.replace("_", " "), one.value, one.reason] for name, one in run.choices.items()]
-    told = f"The model has {run.parameters:,} parameters. The task is to {run.task} ({run.task_reason})."
-    return joined(tag("p", told), table(["setting", "value", "reason"], rows, texts=3))
+    text = f"The model has {run.parameters:,} parameters. The task is to {run.task} ({run.task_reason})."
+    return joined(tag("p", text), table(["setting", "value", "reason"], rows, texts=3))
 
 
 def _reproduce(run: Run, config: str) -> Markup:
