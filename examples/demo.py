@@ -35,7 +35,7 @@ from logcde.estimators.training import WARMUP
 from logcde.models import Inputs, PerInterval, predict
 from logcde.paths import decode, realise
 from logcde.streams.ragged import owners
-from logcde.train import Steps
+from logcde.train import Batching, Selection, Steps
 from logcde.train import fit as train
 
 EXACT, CLOSE = 1e-9, 1e-4
@@ -151,12 +151,10 @@ def fill(waves: Waves, fitted: Fitted, size: Size) -> Filled:
         gru_d(held.basis, size.hidden, len(CHANNELS), readout=PerInterval(), key=jax.random.key(0)),
         inputs[known],
         data.targets[known],
-        validation=None,
         optimiser=optax.adam(rate),
-        batch=learning.batch,
+        batching=Batching(size=learning.batch),
         duration=Steps(size.steps),
-        every=Steps(size.steps),
-        patience=None,
+        selection=Selection(validation=None, every=Steps(size.steps), patience=None),
         key=jax.random.key(1),
     )
     seconds = time.monotonic() - began

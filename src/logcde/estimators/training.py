@@ -24,7 +24,7 @@ from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
 from logcde.estimators.architectures import AbstractArchitecture, Reading
 from logcde.models import IncrementRMSScaling, Inputs, NoScaling, SequenceModel
-from logcde.train import Checkpoints, Result, Steps, fit
+from logcde.train import Batching, Checkpoints, ProgressBar, Result, Selection, Steps, fit
 from logcde.train.losses import AbstractMeasure
 
 LOOKS = 20
@@ -75,16 +75,18 @@ def train(
         inputs_of(logsigs, scaling, queries),
         targets,
         loss=loss,
-        metrics=metrics,
-        validation=schedule.held_out,
         optimiser=optax.GradientTransformation(_Begin(schedule.steps, schedule.rate), _update),
-        batch=schedule.batch,
+        batching=Batching(size=schedule.batch),
         duration=Steps(schedule.steps),
-        every=Steps(max(1, schedule.steps // LOOKS)),
-        patience=schedule.patience,
-        latest=True,
+        selection=Selection(
+            validation=schedule.held_out,
+            metrics=metrics,
+            every=Steps(max(1, schedule.steps // LOOKS)),
+            patience=schedule.patience,
+            latest=True,
+        ),
         checkpoints=schedule.checkpoints,
-        progress=schedule.progress,
+        callbacks=(ProgressBar(),) if schedule.progress else (),
         key=for_training,
     )
     assert isinstance(result.model, SequenceModel)
