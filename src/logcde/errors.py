@@ -19,9 +19,7 @@ class Remedy(enum.Enum):
     SORT = "Sort the rows by time, or pass sort=True."
     OVERWRITE = "Choose another name, or pass overwrite=True to replace it."
     FRESH = "Remove the folder to train from the start."
-    OTHER_FOLDER = (
-        "Pass the arguments that it was trained with to resume it, or another folder to train from the start."
-    )
+    OTHER_FOLDER = "Pass the options of that run to resume it, or another folder to train anew."
 
 
 @dataclasses.dataclass(frozen=True)

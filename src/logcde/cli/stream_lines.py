@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from logcde._files import whole_file
-from logcde.artefact.files import TEXT
+from logcde.artefact.files import MODEL_JSON
 from logcde.errors import ArtefactError, LogcdeError, StreamError
 from logcde.streams.clock import Clock, DatetimeClock, Stamps, unit_name
 from logcde.streams.schema import listed, nearest
@@ -201,7 +201,7 @@ class StateFile:
     def __init__(self, path: Path, model: Path) -> None:
         self.path = path
         # It covers the numbers too, whose checksum it holds.
-        self._model = hashlib.sha256((model / TEXT).read_bytes()).hexdigest()
+        self._model = hashlib.sha256((model / MODEL_JSON).read_bytes()).hexdigest()
 
     def read(self) -> Progress:
         """What was written last; the start of everything if there is no file yet."""

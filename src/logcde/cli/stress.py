@@ -227,17 +227,17 @@ class Stress:
 
     def _place(self) -> Path:
         """Where finished points of the curve are kept until all are: beside the model or the configuration."""
-        from logcde.artefact.files import TEXT
+        from logcde.artefact.files import MODEL_JSON
 
         subject = self.subject.resolve()
-        if subject.is_file() and (subject.parent / TEXT).exists():
+        if subject.is_file() and (subject.parent / MODEL_JSON).exists():
             subject = subject.parent
         name = subject.stem if subject.is_file() else subject.name
         return Path(os.path.relpath(subject.with_name(f"{name}.stress-unfinished")))
 
     def _asked(self) -> "Work":
         """The same model on less and less."""
-        from logcde.artefact.files import NUMBERS, TEXT
+        from logcde.artefact.files import MODEL_JSON, MODEL_TENSORS
         from logcde.cli.evaluate import known_examples, scored_by
         from logcde.cli.trained import load_trained
         from logcde.report.record import RUN
@@ -258,7 +258,7 @@ class Stress:
             scored = scored_by(trained, _left(examples, share, self.by, seed))
             return Cell(share, seed, trained.task.score, scored.series, scored.metrics, scored.baseline)
 
-        model = {"the model": self.subject / TEXT, "its parameters": self.subject / NUMBERS}
+        model = {"the model": self.subject / MODEL_JSON, "its parameters": self.subject / MODEL_TENSORS}
         return Work(cell, {**model, "the table": file, "the targets": answers.targets})
 
     def _retrained(self) -> "Work":

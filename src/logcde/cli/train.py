@@ -108,9 +108,9 @@ class Train:
 
     def _replaces(self) -> bool:
         """Whether what is in the folder may go: an older model if that is said, unfinished training in any case."""
-        from logcde.artefact.files import TEXT, UNFINISHED
+        from logcde.artefact.files import MODEL_JSON, UNFINISHED
 
-        return self.overwrite or ((self.output / UNFINISHED).exists() and not (self.output / TEXT).exists())
+        return self.overwrite or ((self.output / UNFINISHED).exists() and not (self.output / MODEL_JSON).exists())
 
     def _checkpoints(self) -> "Checkpoints":
         from logcde.artefact.files import UNFINISHED

@@ -114,20 +114,20 @@ def load_trained(folder: Path) -> Trained:
 
 def kind(folder: Path) -> str:
     """The name of what is saved in a folder; refused if nothing is."""
-    from logcde.artefact.files import TEXT, UNFINISHED, kind_of
+    from logcde.artefact.files import MODEL_JSON, UNFINISHED, saved_class_name
 
     if not folder.exists():
         raise ArtefactError(f"There is no folder {folder}. {WRITTEN}")
-    if (folder / UNFINISHED).exists() and not (folder / TEXT).exists():
+    if (folder / UNFINISHED).exists() and not (folder / MODEL_JSON).exists():
         raise ArtefactError(
             f"There is no model in {folder} yet: its training was stopped, or goes on. Give the same logcde train "
             "command again to finish it."
         )
-    if folder.is_dir() and not (folder / TEXT).exists():
-        raise ArtefactError(f"{folder} is a folder, but not one of a model: it has no {TEXT}. {WRITTEN}")
+    if folder.is_dir() and not (folder / MODEL_JSON).exists():
+        raise ArtefactError(f"{folder} is a folder, but not one of a model: it has no {MODEL_JSON}. {WRITTEN}")
     if folder.is_file():
         raise ArtefactError(f"{folder} is a file, and not the folder of a model. {WRITTEN}")
-    return kind_of(folder)
+    return saved_class_name(folder)
 
 
 def needing_estimators() -> AbstractContextManager[None]:
