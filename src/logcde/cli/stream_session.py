@@ -11,7 +11,7 @@ from logcde.cli.stream_lines import Answer, Id, Line, Stamp, from_ticks, meant, 
 from logcde.errors import ModelError, StreamError
 from logcde.models import AbstractOnlineModel
 from logcde.online import Predictor
-from logcde.online.serving import Service
+from logcde.online.serving import PredictorSetup
 from logcde.streams.clock import Clock, DatetimeClock
 from logcde.streams.partition import Every
 
@@ -49,7 +49,7 @@ class Session:
         *,
         present: Callable[[np.ndarray], Any] = np.ndarray.tolist,
     ) -> None:
-        self._service = Service.of(model, None, None, None, None)
+        self._service = PredictorSetup.of(model)
         self._when, self._present = when, present
         schema, rule = self._service.coordinates.schema, self._service.partition
         self._clock, self._terms = schema.clock, len(schema.terms)
@@ -58,7 +58,7 @@ class Session:
         self._static = model.statics
         self._far = MOST_INTERVALS * rule.length(schema.clock) if isinstance(rule, Every) else np.inf
         # Where all series begin the same, the model need be asked only once where that is.
-        self._fresh = None if self._static else Predictor.serving(self._service)
+        self._fresh = None if self._static else Predictor.from_setup(self._service)
         self._series: dict[Id, Series] = {}
 
     def __len__(self) -> int:
@@ -140,7 +140,7 @@ class Session:
         return Series(self._new(static), clock, static)
 
     def _new(self, static: list[float] | None) -> Predictor:
-        return Predictor.serving(self._service, static) if self._fresh is None else self._fresh.copy()
+        return Predictor.from_setup(self._service, static) if self._fresh is None else self._fresh.copy()
 
     def _row(self, values: dict[str, float | None]) -> np.ndarray:
         row, nothing = self._blank.copy(), True
