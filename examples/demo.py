@@ -34,7 +34,7 @@ from logcde.models import Inputs, PerInterval, predict
 from logcde.paths import decode, realise
 from logcde.report.record import Run, read_run
 from logcde.streams.ragged import owners
-from logcde.train import Steps
+from logcde.train import Batching, Selection, Steps
 from logcde.train import fit as train
 
 EXACT, CLOSE = 1e-9, 1e-4
@@ -181,12 +181,10 @@ def fill(waves: Waves, trained: Trained, size: Size) -> Filled:
         gru_d(held.basis, size.hidden, len(CHANNELS), readout=PerInterval(), key=jax.random.key(0)),
         inputs[known],
         data.targets[known],
-        validation=None,
         optimiser=optax.adam(rate),
-        batch=BATCH,
+        batching=Batching(size=BATCH),
         duration=Steps(size.steps),
-        every=Steps(size.steps),
-        patience=None,
+        selection=Selection(validation=None, every=Steps(size.steps), patience=None),
         key=jax.random.key(1),
     )
     seconds = time.monotonic() - began
@@ -247,7 +245,7 @@ def draw(waves: Waves, trained: Trained, rival: Filled, file: Path) -> None:
     at = trained.times[mine]
     figure = plot.figure_of(9, 6.4)
     top, *panels = figure.subplots(1 + len(CHANNELS), 1, sharex=True, height_ratios=(1, 2, 2))
-    plot.raster(top, waves.data.streams, series)
+    plot.channel_raster(top, waves.data.streams, series)
     top.set_title("Observed: a tick for each value, each channel at times of its own", loc="left", fontsize=10)
     grid = np.linspace(0, HORIZON, 400)
     curve = waves.drawn.waves(series, grid)

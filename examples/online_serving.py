@@ -27,6 +27,7 @@ def trained(patients: int, epochs: int) -> tuple[lc.SequenceModel, lc.Streams]:
     logsigs = lc.Embedding(depth=2)(streams, lc.Partition.every(6.0))
     model = lc.log_slice(logsigs.basis, hidden=16, outputs=1, key=jax.random.key(0))
     result = lc.fit(model, logsigs, np.array(last), duration=lc.Epochs(epochs), key=jax.random.key(1))
+    assert isinstance(result.model, lc.SequenceModel)
     return result.model, streams
 
 

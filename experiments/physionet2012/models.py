@@ -38,7 +38,7 @@ from logcde.models import (
     predict,
 )
 from logcde.streams import ChannelScaler, Partition, SoftBins
-from logcde.train import Checkpoints, Epochs, fit, losses
+from logcde.train import Batching, Checkpoints, Epochs, Selection, fit, losses
 
 CLASSES = 2
 TOGETHER = 400
@@ -249,15 +249,15 @@ class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                     inputs[split.train],
                     targets[split.train],
                     loss=losses.cross_entropy,
-                    validation=(inputs[split.validation], targets[split.validation]) if self.patience else None,
                     optimiser=optimiser,
-                    batch=self.batch,
-                    buckets=model.buckets,
+                    batching=Batching(size=self.batch, buckets=model.buckets),
                     duration=Epochs(self.epochs),
-                    patience=self.patience or None,
+                    selection=Selection(
+                        validation=(inputs[split.validation], targets[split.validation]) if self.patience else None,
+                        patience=self.patience or None,
+                    ),
                     checkpoints=Checkpoints(scratch / f"{kind}-{member}"),
                     callbacks=(Telling(_part(tell, len(found), count)),),
-                    progress=False,
                     key=for_training,
                 )
                 trained = result.model

@@ -29,7 +29,7 @@ from logcde.models import (
     deep_log_slice,
     log_slice,
 )
-from logcde.train import AbstractCallback, Epochs, Evaluation, Result, Summary, fit
+from logcde.train import AbstractCallback, Batching, Epochs, Evaluation, Result, Selection, Summary, fit
 
 LOOKS = {"learnt": LearntInitial(), "first values": FirstValueInitial(), "raw first values": RawFirstValues()}
 SCALINGS = {"none": NoScaling(), "unit increments": IncrementRMSScaling()}
@@ -164,15 +164,12 @@ class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             model,
             inputs,
             targets,
-            validation=look_at,
             optimiser=self.optimiser(len(inputs)),
             clip=self.clip,
-            batch=self.batch,
-            buckets=self.buckets,
+            batching=Batching(size=self.batch, buckets=self.buckets),
             duration=Epochs(self.epochs),
-            patience=None,
+            selection=Selection(validation=look_at, patience=None),
             callbacks=(Telling(tell),),
-            progress=False,
             key=key,
         )
 

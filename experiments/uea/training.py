@@ -8,7 +8,7 @@ import numpy as np
 from experiments.runner.abstract import Tell
 from experiments.runner.recipes import Telling, constant_adam, keys_of
 from experiments.uea.models import Given, UeaModel
-from logcde.train import Checkpoints, Steps, fit, losses, score
+from logcde.train import Batching, Checkpoints, Selection, Steps, fit, losses, score
 
 
 class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -56,20 +56,20 @@ def classify(given: Given, model: UeaModel, training: Schedule, seed: int, tell:
         model.model(basis, len(given.data.classes), for_model),
         *train,
         loss=losses.cross_entropy,
-        metrics=(losses.accuracy,),
-        validation=validation,
         optimiser=constant_adam(training.rate),
         clip=None,
         penalty=training.penalty,
-        batch=training.batch,
-        buckets=1,
+        batching=Batching(size=training.batch, buckets=1),
         duration=Steps(training.most),
-        every=Steps(training.every),
-        patience=training.patience,
-        latest=True,
+        selection=Selection(
+            validation=validation,
+            metrics=(losses.accuracy,),
+            every=Steps(training.every),
+            patience=training.patience,
+            latest=True,
+        ),
         checkpoints=Checkpoints(scratch),
         callbacks=(Telling(tell),),
-        progress=False,
         key=for_training,
     )
     summary = result.summary

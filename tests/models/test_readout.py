@@ -54,7 +54,7 @@ def test_training_uses_it_and_stays_reproducible():
     for share in (0.0, 0.5, 0.5):
         model = lc.additive(logsigs.basis, 1, readout=lc.Terminal((4,), share), key=KEY)
         model = lc.Sum([model, lc.log_slice(logsigs.basis, 4, 1, key=KEY)])
-        result = lc.fit(model, logsigs, values[:, -1], duration=lc.Epochs(2), progress=False, key=KEY)
+        result = lc.fit(model, logsigs, values[:, -1], duration=lc.Epochs(2), callbacks=(), key=KEY)
         weights.append(np.asarray(result.last.models[0].readout.layers[0].weight))
     assert not np.array_equal(weights[0], weights[1])
     np.testing.assert_array_equal(weights[1], weights[2])

@@ -45,14 +45,13 @@ def test_each_learns_which_of_two_rhythms_it_hears(unit):
         rows[:72],
         labels[:72],
         loss=lc.losses.cross_entropy,
-        metrics=(lc.losses.accuracy,),
-        validation=(lc.Inputs.of(rows[72:]), labels[72:]),
         optimiser=optax.adam(1e-2),
-        batch=24,
-        buckets=1,
+        batching=lc.train.Batching(size=24, buckets=1),
         duration=lc.Epochs(60),
-        every=lc.Epochs(60),
-        progress=False,
+        selection=lc.train.Selection(
+            validation=(lc.Inputs.of(rows[72:]), labels[72:]), metrics=(lc.losses.accuracy,), every=lc.Epochs(60)
+        ),
+        callbacks=(),
         key=jax.random.key(1),
     )
     assert result.history[-1].validation["accuracy"] >= 0.9

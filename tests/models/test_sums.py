@@ -54,7 +54,7 @@ def test_parts_are_trained_together_and_each_is_scaled():
         lc.log_slice(logsigs.basis, 4, 1, block=2, scaling=lc.IncrementRMSScaling(), key=KEYS[1]),
     ))  # fmt: skip
     result = lc.fit(
-        model, logsigs, targets, optimiser=optax.adam(3e-2), duration=lc.Epochs(30), progress=False, key=KEYS[2]
+        model, logsigs, targets, optimiser=optax.adam(3e-2), duration=lc.Epochs(30), callbacks=(), key=KEYS[2]
     )
     assert lc.score(result.model, logsigs, targets, lc.losses.mse) < 0.2 * np.square(targets).mean()
     assert result.model.spec is not None

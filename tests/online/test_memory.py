@@ -1,14 +1,14 @@
-"""A predictor keeps what one interval needs, however long the series."""
+"""Memory of a predictor: constant over a million events."""
 
 import json
 import subprocess
 import sys
 
-# In a process of its own: a million events are quick where the types of arrays are not checked at every one.
+# In a process of its own, without run-time checks of array types, a million events are quick.
 CODE = """
 import json, resource, sys
 import jax, numpy as np
-from logcde import Embedding, LogSLiCE, Partition, Predictor, Schema
+from logcde import Embedding, Partition, Predictor, Schema, log_slice
 
 def megabytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
@@ -26,7 +26,7 @@ print(json.dumps(known))
 """
 
 
-def test_a_million_events_need_no_more_memory_than_the_first_ones():
+def test_memory_does_not_grow_over_a_million_events():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     (_, size, early), (last, later, late) = json.loads(done.stdout)
     assert last == 500_000.0

@@ -1,4 +1,4 @@
-"""Predictions as events come in are those of the model offline on the same prefix."""
+"""Online predictions: equal to the model offline on the same prefix, for every rule, order and way of serving."""
 
 import dataclasses
 import functools
@@ -17,7 +17,7 @@ import logcde as lc
 from logcde.embedding import EmbeddingSpec
 from logcde.errors import ModelError, StreamError
 from logcde.flows import LinearDynamics
-from logcde.online.serving import CompiledModel, LinearModel, served
+from logcde.online.serving import CompiledServingModel, LinearServingModel, serving_model
 from logcde.streams import DatetimeClock, Schema, Term
 
 KEY = jax.random.key(0)
@@ -28,7 +28,7 @@ RULES = {
     "every": lc.Partition.every(0.25),
     "every_events(1)": lc.Partition.every_events(1),
     "every_events(3)": lc.Partition.every_events(3),
-    "told": lc.Partition.uniform(4),
+    "manual": lc.Partition.uniform(4),
 }
 
 
@@ -50,7 +50,7 @@ def a_model(readout=None, initial=None, embedding=EMBEDDING, schema=SCHEMA, part
 
 
 class Wrapped(LinearDynamics):
-    """The same dynamics under another name, which no kernel knows."""
+    """Linear dynamics in a subclass, which no kernel knows."""
 
 
 MODELS = {
@@ -63,12 +63,12 @@ MODELS = {
 
 @functools.cache
 def fast(name):
-    """One of the models, made when it is first needed: every process that runs tests imports this file."""
+    """One of the models, made when it is first used: every process that runs tests imports this file."""
     return MODELS[name]()
 
 
 def compiled(model):
-    """The same model, served by JAX."""
+    """The same model with dynamics that no kernel knows, so that JAX serves it."""
     dynamics = Wrapped(model.dynamics.field, model.dynamics.flow, model.dynamics.scan)
     return dataclasses.replace(model, dynamics=dynamics)
 
@@ -80,15 +80,15 @@ def slow(name):
 
 @st.composite
 def histories(draw):
-    """Events, ends of intervals and predictions of one series, in order; times on a grid so that they meet."""
+    """Events, ends of intervals and prediction times of one series, on a grid so that they coincide."""
     times = sorted(draw(st.sets(st.integers(0, 24), min_size=1, max_size=9)))
     numbers = st.sampled_from([-1.0, 0.5, 2.0])
-    moments = []
+    steps = []
     for time in times:
         seen = draw(st.sampled_from([("a",), ("b",), ("a", "b"), ()]))
-        moments.append((time / 16, {name: draw(numbers) for name in seen}, draw(st.booleans())))
-    initials = [draw(st.sampled_from([None, 0, 1, 3, 9])) for _ in times]
-    return moments, initials
+        steps.append((time / 16, {name: draw(numbers) for name in seen}, draw(st.booleans())))
+    delays = [draw(st.sampled_from([None, 0, 1, 3, 9])) for _ in times]
+    return steps, delays
 
 
 def offline(model, rule, history, ends, time):
@@ -97,8 +97,8 @@ def offline(model, rule, history, ends, time):
     if not events:
         return None
     streams = lc.Streams.from_events(events, horizon=time, schema=SCHEMA)
-    told = lc.Partition.at(np.unique([0.0, *[end for end in ends if end < time], time]))
-    logsigs = EMBEDDING(streams, told if rule is RULES["told"] else rule)
+    manual = lc.Partition.at(np.unique([0.0, *[end for end in ends if end < time], time]))
+    logsigs = EMBEDDING(streams, manual if rule is RULES["manual"] else rule)
     static = np.array([STATIC]) if model.initial.weight.shape[1] in (6,) else None
     length = int(logsigs.lengths[0])
     padded = np.pad(logsigs.values, ((0, 0), (0, 24 - length), (0, 0)))  # one shape for all
@@ -107,19 +107,19 @@ def offline(model, rule, history, ends, time):
     return prediction[length - 1] if prediction.ndim == 2 else prediction
 
 
-def replay(model, rule, moments, initials, compare):
-    """Feed a history to a predictor; at every look, compare."""
+def replay(model, rule, steps, delays, compare):
+    """Feed a history to a predictor and call `compare` at every prediction time."""
     static = STATIC if model.initial.weight.shape[1] == 6 else None
     predictor = lc.Predictor(model, partition=rule, static=static)
     ends = []
-    for n, ((time, values, closes), look) in enumerate(zip(moments, initials, strict=True)):
-        if closes and rule is RULES["told"] and time > 0:
+    for n, ((time, values, closes), delay) in enumerate(zip(steps, delays, strict=True)):
+        if closes and rule is RULES["manual"] and time > 0:
             predictor.close(time)
             ends.append(time)
         predictor.observe(time, values)
-        if look is not None:
-            known = max([0.0, *(stamp for stamp, seen, _ in moments[: n + 1] if seen), *ends])
-            compare(predictor, moments[: n + 1], ends, known + look / 16)
+        if delay is not None:
+            known = max([0.0, *(stamp for stamp, seen, _ in steps[: n + 1] if seen), *ends])
+            compare(predictor, steps[: n + 1], ends, known + delay / 16)
     return predictor
 
 
@@ -137,23 +137,23 @@ def test_online_equals_offline_on_the_same_prefix(rule, name, history):
 
 @settings(max_examples=15, deadline=None)
 @given(name=st.sampled_from(["last", "start"]), rule=st.sampled_from(list(RULES.values())), history=histories())
-def test_the_kernel_equals_the_compiled_model(name, rule, history):
+def test_kernel_equals_the_compiled_model(name, rule, history):
     seen = [[], []]
     for model, found in zip((fast(name), slow(name)), seen, strict=True):
         replay(model, rule, *history, lambda one, _, __, at, found=found: found.append(one.predict(at)))
     np.testing.assert_allclose(np.array(seen[0]), np.array(seen[1]), rtol=1e-10, atol=1e-12)
 
 
-def test_what_is_served_how():
-    assert isinstance(served(fast("start")), LinearModel)
-    assert isinstance(served(slow("start")), CompiledModel)
+def test_serving_model_prefers_the_kernel():
+    assert isinstance(serving_model(fast("start")), LinearServingModel)
+    assert isinstance(serving_model(slow("start")), CompiledServingModel)
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @settings(max_examples=20, deadline=None)
 @given(history=histories())
-def test_looking_and_moving_to_another_process_change_nothing(rule, history):
-    moments, initials = history
+def test_predict_copy_and_restore_change_nothing(rule, history):
+    steps, delays = history
     model = fast("last")
 
     def move(predictor, _, __, at):
@@ -163,14 +163,14 @@ def test_looking_and_moving_to_another_process_change_nothing(rule, history):
         np.testing.assert_array_equal(fresh.predict(at), predictor.predict(at))
         np.testing.assert_array_equal(predictor.copy().predict(at), predictor.predict(at))
 
-    looking = replay(model, rule, moments, initials, move)
-    quiet = replay(model, rule, moments, [None] * len(initials), move)
-    assert looking.state() == quiet.state()
+    predicted = replay(model, rule, steps, delays, move)
+    quiet = replay(model, rule, steps, [None] * len(delays), move)
+    assert predicted.state() == quiet.state()
 
 
 @pytest.mark.parametrize("serve", [fast, slow])
 @pytest.mark.parametrize("count", [1, 5])
-def test_many_series_are_as_one_by_one(serve, count):
+def test_predictors_equal_single_predictors(serve, count):
     model = serve("start")
     rng = np.random.default_rng(count)
     many = lc.Predictors(model)
@@ -191,7 +191,7 @@ def test_many_series_are_as_one_by_one(serve, count):
     assert many.ids == tuple(range(1, count))
 
 
-def test_a_long_silence_is_many_intervals():
+def test_long_gap_ends_many_empty_intervals():
     model = a_model(lc.Mean())
     predictor = lc.Predictor(model, partition=lc.Partition.every(0.001))
     predictor.observe(0.0005, {"a": 1.0})
@@ -204,7 +204,7 @@ def test_a_long_silence_is_many_intervals():
     assert len(predictor.state()["prefix"]["waiting"]) == 1
 
 
-def test_events_of_one_stamp_may_come_in_pieces_and_late():
+def test_reorder_accepts_late_events_and_merges_equal_stamps():
     model = fast("last")
     late, good = lc.Predictor(model, reorder=1.0), lc.Predictor(model)
     for time, values in [(0.5, {"a": 1.0}), (2.0, {"b": 3.0}), (1.25, {"a": 2.0}), (2.0, {"a": 0.0}), (0.99, {})]:
@@ -229,24 +229,24 @@ def test_events_of_one_stamp_may_come_in_pieces_and_late():
 
 @settings(max_examples=20, deadline=None)
 @given(history=histories(), seed=st.integers(0, 100))
-def test_any_order_within_the_window_gives_the_same(history, seed):
-    moments = [moment for moment in history[0] if moment[1]]
-    shuffled = np.random.default_rng(seed).permutation(len(moments))
+def test_reorder_gives_the_same_for_any_order_within_the_window(history, seed):
+    steps = [step for step in history[0] if step[1]]
+    shuffled = np.random.default_rng(seed).permutation(len(steps))
     for rule in (RULES["every"], RULES["every_events(3)"]):
         late, good = (
             lc.Predictor(fast("last"), partition=rule, reorder=2.0),
             lc.Predictor(fast("last"), partition=rule),
         )
         for n in shuffled:
-            late.observe(*moments[n][:2])
-        for time, values, _ in moments:
+            late.observe(*steps[n][:2])
+        for time, values, _ in steps:
             good.observe(time, values)
         np.testing.assert_array_equal(late.predict(3.0), good.predict(3.0))
 
 
-def test_closing_is_held_back_too():
+def test_reorder_holds_back_ends_of_intervals():
     model = fast("last")
-    late, good = (lc.Predictor(model, partition=RULES["told"], reorder=window) for window in (1.0, None))
+    late, good = (lc.Predictor(model, partition=RULES["manual"], reorder=window) for window in (1.0, None))
     late.observe(0.5, {"a": 1.0})
     late.close(1.0)
     late.observe(0.75, {"b": 1.0})
@@ -258,7 +258,7 @@ def test_closing_is_held_back_too():
     np.testing.assert_array_equal(late.predict(), good.predict())
 
 
-def test_refusals_change_nothing():
+def test_refused_events_change_nothing():
     predictor = lc.Predictor(fast("last"))
     predictor.observe(0.3, {"a": 1.0})
     before = predictor.state()
@@ -273,25 +273,25 @@ def test_refusals_change_nothing():
     ]:
         with pytest.raises(StreamError, match=words):
             predictor.observe(time, values)
-    with pytest.raises(StreamError, match="known up to 0.3 already; asked for 0.1"):
+    with pytest.raises(StreamError, match="prediction at 0.1 is not possible: the series is known up to 0.3 already"):
         predictor.predict(at=0.1)
     with pytest.raises(ModelError, match="rule Partition.every"):
         predictor.close(1.0)
     assert predictor.state() == before
-    told = lc.Predictor(fast("last"), partition=RULES["told"])
-    told.observe(1.0, {"a": 1.0})
+    manual = lc.Predictor(fast("last"), partition=RULES["manual"])
+    manual.observe(1.0, {"a": 1.0})
     for time in (0.0, 0.5, 1.0):
         with pytest.raises(StreamError, match="cannot end at"):
-            told.close(time)
+            manual.close(time)
 
 
-def test_models_that_cannot_be_served_say_why():
-    with pytest.raises(ModelError, match="FirstValues reads the first value.*StartValues"):
+def test_models_and_states_that_cannot_be_served_are_refused():
+    with pytest.raises(ModelError, match="FirstValueInitial reads the first value.*TimeZeroInitial"):
         lc.Predictor(a_model(initial=lc.FirstValueInitial()))
     bare = dataclasses.replace(fast("last"), spec=None)
-    with pytest.raises(ModelError, match="does not say how"):
+    with pytest.raises(ModelError, match="does not record how"):
         lc.Predictor(bare)
-    with pytest.raises(ModelError, match="schema and the embedding together"):
+    with pytest.raises(ModelError, match="Only one of schema and embedding"):
         lc.Predictor(bare, schema=SCHEMA)
     with pytest.raises(ModelError, match="events are embedded in"):
         lc.Predictor(bare, schema=SCHEMA, embedding=lc.Embedding(depth=1))
@@ -303,12 +303,12 @@ def test_models_that_cannot_be_served_say_why():
     with pytest.raises(ModelError, match="cannot be restored"):
         lc.Predictor(fast("last")).restore(lc.Predictor(fast("diagonal")).state())
     with pytest.raises(ModelError, match="cannot be restored"):
-        lc.Predictor(fast("last")).restore(lc.Predictor(fast("last"), partition=RULES["told"]).state())
-    with pytest.raises(ModelError, match="cannot be restored"):
+        lc.Predictor(fast("last")).restore(lc.Predictor(fast("last"), partition=RULES["manual"]).state())
+    with pytest.raises(ModelError, match="cannot be restored: it has format None"):
         lc.Predictor(fast("last")).restore({})
 
 
-def test_stamps_of_a_calendar_clock():
+def test_observe_and_predict_take_datetimes():
     clock = DatetimeClock(timedelta(hours=1), "us", "UTC", np.datetime64("2024-01-01", "us"))
     schema = Schema(("a", "b"), clock)
     model = a_model(schema=schema, partition=lc.Partition.every(timedelta(minutes=15)))
@@ -319,7 +319,7 @@ def test_stamps_of_a_calendar_clock():
     np.testing.assert_array_equal(dated.predict(at), plain.predict(1.05))
 
 
-def test_higher_order_terms():
+def test_observe_takes_higher_order_terms():
     schema = Schema(("a", "b"), terms=(Term("area", ("a", "b")),))
     model = a_model(schema=schema)
     predictor = lc.Predictor(model)
@@ -333,7 +333,7 @@ def test_higher_order_terms():
     np.testing.assert_allclose(predictor.predict(0.75), lc.predict(model, inputs)[0], rtol=1e-12)
 
 
-def test_the_model_s_precision():
+def test_predictions_have_the_dtype_of_the_model():
     model = a_model(dtype=jnp.float32, block=1)
     predictor = lc.Predictor(model)
     predictor.observe(0.3, {"a": 1.0})
@@ -342,7 +342,7 @@ def test_the_model_s_precision():
 
 
 @pytest.mark.parametrize("rule", ["every", "every_events(3)"])
-def test_memory_is_constant(rule):
+def test_memory_of_a_predictor_is_constant(rule):
     predictor = lc.Predictor(fast("last"), partition=RULES[rule])
     row, time = np.array([1.0, np.nan]), 0.0
 

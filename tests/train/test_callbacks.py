@@ -1,4 +1,4 @@
-"""What a run tells: a log that machines read, and a bar that people look at."""
+"""Callbacks of `fit`: the log of JSON lines and the progress bar."""
 
 import io
 
@@ -7,17 +7,16 @@ import msgspec
 from rich.console import Console
 
 import logcde as lc
-from logcde.train.callbacks import ProgressBar
-from logcde.train.records import Evaluation
-from tests.train import tasks
+from logcde.train import Evaluation, ProgressBar
+from tests.train import toys
 
 
 def train(*callbacks):
-    options = {"batch": 8, "duration": lc.Steps(6), "every": lc.Steps(3), "key": jax.random.key(0)}
-    return lc.fit(tasks.model(), tasks.logsigs(), tasks.ends(), callbacks=callbacks, **options)
+    options = toys.options(size=8, duration=lc.Steps(6), every=lc.Steps(3), callbacks=callbacks)
+    return lc.fit(toys.model(), toys.logsigs(), toys.ends(), key=jax.random.key(0), **options)
 
 
-def test_one_line_for_each_evaluation(tmp_path):
+def test_json_log_appends_one_line_per_evaluation(tmp_path):
     path = tmp_path / "logs" / "run.jsonl"
     first = train(lc.train.JsonLog(path))
     second = train(lc.train.JsonLog(path))
@@ -26,7 +25,7 @@ def test_one_line_for_each_evaluation(tmp_path):
     assert [line.step for line in lines] == [3, 6, 3, 6]
 
 
-def test_the_bar_shows_loss_validation_and_time(capsys):
+def test_progress_bar_shows_loss_validation_and_time():
     terminal = Console(file=io.StringIO(), force_terminal=True, width=200)
     train(ProgressBar(terminal))
     shown = terminal.file.getvalue()
@@ -36,7 +35,7 @@ def test_the_bar_shows_loss_validation_and_time(capsys):
     assert "left" in shown
 
 
-def test_the_bar_is_quiet_where_nobody_looks(capsys):
+def test_progress_bar_is_off_without_a_terminal(capsys):
     paper = Console(file=io.StringIO(), force_terminal=False)
     train(ProgressBar(paper))
     assert paper.file.getvalue() == ""

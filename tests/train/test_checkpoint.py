@@ -1,4 +1,4 @@
-"""Runs that are killed, interrupted or failing, and files that are damaged."""
+"""Checkpoints: resuming killed, interrupted and failing runs to the same bits, and damaged files."""
 
 import os
 import signal
@@ -12,34 +12,34 @@ import pytest
 import logcde as lc
 from logcde.errors import CheckpointError, NonFiniteError, TrainingInterrupted
 from logcde.train.checkpoint import decode, encode
-from logcde.train.records import Journal
-from tests.train import tasks, worker
-from tests.train.processes import finish, start
+from logcde.train.records import RunProgress
+from tests.train import toys, worker
+from tests.train.worker_processes import finish, start
 
 KEY = jax.random.key(5)
-OPTIONS = {"batch": 8, "optimiser": tasks.OPTIMISER, "every": lc.Steps(5), "key": KEY, "validation": tasks.HELD_OUT}
+OPTIONS = {"size": 8, "optimiser": toys.OPTIMISER, "every": lc.Steps(5), "key": KEY, "validation": toys.HELD_OUT}
 
 
 def train(folder=None, steps=15, **options):
     kept = None if folder is None else lc.Checkpoints(folder, seconds=0.0)
-    asked = {**OPTIONS, "duration": lc.Steps(steps), "checkpoints": kept, **options}
-    targets = asked.pop("targets", tasks.ends())
-    return lc.fit(tasks.model(), tasks.logsigs(), targets, **asked)
+    given = {**OPTIONS, "duration": lc.Steps(steps), "checkpoints": kept, **options}
+    targets = given.pop("targets", toys.ends())
+    return lc.fit(toys.model(), toys.logsigs(), targets, **toys.options(**given))
 
 
 @pytest.fixture
 def ctrl_c():
-    """Sends what Ctrl-C sends, to a process that takes it as a plain one does."""
+    """Sends SIGINT to this process, with Python's own handler in place."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield lambda: os.kill(os.getpid(), signal.SIGINT)
     signal.signal(signal.SIGINT, before)
 
 
-class Watch(lc.train.AbstractCallback):
-    """Does something once a step is reached, and remembers the rest."""
+class Watcher(lc.train.AbstractCallback):
+    """Calls `action` once a step is reached, and records what it was called with."""
 
-    def __init__(self, step=None, what=None):
-        self.step, self.what = step, what
+    def __init__(self, step=None, action=None):
+        self.step, self.action = step, action
 
     def on_start(self, step, steps):
         self.resumed = step
@@ -47,7 +47,7 @@ class Watch(lc.train.AbstractCallback):
     def on_steps(self, step, loss):
         if self.step is not None and step >= self.step:
             self.step, self.reached = None, step
-            self.what()
+            self.action()
 
     def on_evaluation(self, evaluation, model): ...
 
@@ -56,75 +56,75 @@ class Watch(lc.train.AbstractCallback):
 
 
 def losses(result):
-    return [(look.step, look.loss, look.validation, look.best) for look in result.history]
+    return [(one.step, one.loss, one.validation, one.best) for one in result.history]
 
 
-def test_killed_twice_and_resumed_to_the_same_bits(tmp_path):
-    """Once between two checkpoints and once while one is being written."""
+def test_killed_run_resumes_to_the_same_bits(tmp_path):
+    """Killed twice: between two checkpoints, and while one is being written."""
     folder = tmp_path / "run"
     for step, saves in ((9, 99), (99, 3)):
         code, errors = finish(start("killed", folder, step, saves))
         assert code == -signal.SIGKILL, errors
     assert list(folder.glob("*.temporary"))
     newest = max(folder.glob("*.safetensors"))
-    resumed = worker.train(lc.Checkpoints(folder, seconds=0.0), [watch := Watch()])
+    resumed = worker.train(lc.Checkpoints(folder, seconds=0.0), [watch := Watcher()])
     assert 0 < watch.resumed < 20
     assert f"{watch.resumed:012d}" in newest.name
     whole = worker.train()
-    assert tasks.same((whole.model, whole.last), (resumed.model, resumed.last))
+    assert toys.same((whole.model, whole.last), (resumed.model, resumed.last))
     assert losses(whole) == losses(resumed)
     assert not list(folder.glob("*.temporary"))
 
 
-def test_interrupted_and_resumed_to_the_same_bits(tmp_path, ctrl_c):
-    stopped = Watch(7, ctrl_c)
+def test_interrupted_run_resumes_to_the_same_bits(tmp_path, ctrl_c):
+    stopped = Watcher(7, ctrl_c)
     with pytest.raises(TrainingInterrupted, match="interrupted after step .* call fit with the same arguments") as info:
         train(tmp_path, callbacks=[stopped])
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     step = info.value.step
     assert step == stopped.reached < 15
     assert stopped.summary is None
-    assert tasks.same(info.value.model, train(steps=step).last)
-    resumed, whole = train(tmp_path, callbacks=[watch := Watch()]), train()
+    assert toys.same(info.value.model, train(steps=step).last)
+    resumed, whole = train(tmp_path, callbacks=[watch := Watcher()]), train()
     assert watch.resumed == step
     assert watch.summary == resumed.summary
-    assert tasks.same((whole.model, whole.last), (resumed.model, resumed.last))
+    assert toys.same((whole.model, whole.last), (resumed.model, resumed.last))
     assert losses(whole) == losses(resumed)
 
 
-def test_without_checkpoints_an_interruption_says_so(ctrl_c):
-    with pytest.raises(TrainingInterrupted, match="give checkpoints="):
-        train(callbacks=[Watch(8, ctrl_c)])
+def test_interruption_without_checkpoints_advises_to_pass_some(ctrl_c):
+    with pytest.raises(TrainingInterrupted, match="Pass checkpoints="):
+        train(callbacks=[Watcher(8, ctrl_c)])
 
 
-def test_a_finished_run_is_not_repeated_and_can_be_made_longer(tmp_path):
+def test_finished_run_is_not_repeated_and_can_be_extended(tmp_path):
     first, again = train(tmp_path), train(tmp_path)
-    assert tasks.same(first.model, again.model)
+    assert toys.same(first.model, again.model)
     assert first.history == again.history
     longer, whole = train(tmp_path, steps=20), train(steps=20)
-    assert tasks.same(longer.last, whole.last)
+    assert toys.same(longer.last, whole.last)
     assert losses(longer) == losses(whole)
     assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("what", ["loss", "parameters"])
-def test_numbers_that_are_not_finite(tmp_path, what):
+def test_non_finite_step_keeps_the_model_before_it(tmp_path, what):
     if what == "loss":
-        targets = tasks.ends()
+        targets = toys.ends()
         targets[3] = 1e200
         options, said = {"targets": targets, "validation": None}, "The loss became inf at step"
     else:
         exploding = optax.sgd(lambda count: jnp.where(count >= 3, jnp.inf, 0.01))
         options, said = (
             {"optimiser": exploding, "validation": None},
-            "A parameter became infinite or not a number at step 4",
+            "A parameter became infinite or NaN at step 4",
         )
     with pytest.raises(NonFiniteError, match=said) as info:
         train(tmp_path, **options)
     good = info.value.step - 1
-    assert all(np.isfinite(leaf).all() for leaf in tasks.arrays(info.value.model))
-    expected = train(steps=good, **options).last if good else tasks.model()
-    assert tasks.same(info.value.model, expected)
+    assert all(np.isfinite(leaf).all() for leaf in toys.arrays(info.value.model))
+    expected = train(steps=good, **options).last if good else toys.model()
+    assert toys.same(info.value.model, expected)
     assert f"{good:012d}" in max(tmp_path.iterdir()).name
     with pytest.raises(NonFiniteError, match=said):
         train(tmp_path, **options)
@@ -133,30 +133,31 @@ def test_numbers_that_are_not_finite(tmp_path, what):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"batch": 4}, "batch was 8, is 4"),
+        ({"size": 4}, "batching.size was 8, is 4"),
+        ({"latest": True}, "selection.latest was False, is True"),
         ({"optimiser": optax.adam(2e-2)}, "optimiser was"),
         ({"loss": lc.losses.Binary(2.0)}, "loss was"),
-        ({"targets": tasks.ends() + 1}, "data was"),
+        ({"targets": toys.ends() + 1}, "data was"),
         ({"key": jax.random.key(6)}, "key was"),
     ],
 )
-def test_another_run_is_not_resumed(tmp_path, options, said):
+def test_checkpoint_of_another_run_is_refused_by_name(tmp_path, options, said):
     train(tmp_path)
     with pytest.raises(CheckpointError, match=f"belongs to another run: .*{said}"):
         train(tmp_path, **options)
 
 
-def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, caplog):
+def test_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
     whole = train(tmp_path)
     before, newest = sorted(tmp_path.iterdir())
     content = bytearray(newest.read_bytes())
     content[-3] ^= 1
     newest.write_bytes(content)
-    resumed = train(tmp_path, callbacks=[watch := Watch()])
+    resumed = train(tmp_path, callbacks=[watch := Watcher()])
     assert f"{watch.resumed:012d}" in before.name
     assert "checksum is wrong" in caplog.text
     assert newest.name in caplog.text
-    assert tasks.same(whole.model, resumed.model)
+    assert toys.same(whole.model, resumed.model)
     assert newest.with_suffix(".damaged").read_bytes() == content
     for path in tmp_path.glob("*.safetensors"):
         path.write_bytes(path.read_bytes()[:-1])
@@ -165,14 +166,14 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("size", [0, 5, 8, 40, -1])
-def test_truncated(tmp_path, size):
+def test_truncated_checkpoint_is_refused(tmp_path, size):
     tree = {"a": jnp.arange(3.0), "key": jax.random.key(1)}
-    content = encode(tree, Journal(), {})
+    content = encode(tree, RunProgress(), {})
     with pytest.raises(CheckpointError, match="truncated"):
         decode(content[:size], tree, {})
 
 
-def test_all_kinds_of_arrays_come_back():
+def test_encode_and_decode_keep_every_dtype():
     tree = (
         jnp.arange(4, dtype=jnp.bfloat16),
         jnp.array([1 + 2j]),
@@ -180,9 +181,11 @@ def test_all_kinds_of_arrays_come_back():
         jnp.zeros((0, 3), jnp.float16),
         {"key": jax.random.key(4), "count": jnp.asarray(7, jnp.int32)},
     )
-    journal = Journal(step=3, total=0.1).looked(0.5, {"mse": None}, None, maximise=False, latest=False)
-    back, read = decode(encode(tree, journal, {"a": "b"}), tree, {"a": "b"})
-    assert read == journal
+    progress = RunProgress(step=3, loss_sum=0.1).after_evaluation(
+        0.5, {"mse": None}, None, maximise=False, latest=False
+    )
+    back, read = decode(encode(tree, progress, {"a": "b"}), tree, {"a": "b"})
+    assert read == progress
     for got, wanted in zip(jax.tree.leaves(back), jax.tree.leaves(tree), strict=True):
         assert got.dtype == wanted.dtype
         assert bool((jnp.asarray(got) == wanted).all())

@@ -1,4 +1,4 @@
-"""Measures against formulas written out with NumPy, with padding and with weights."""
+"""Losses and metrics against their formulas in NumPy, with padding and with weights."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -6,8 +6,8 @@ import pytest
 
 import logcde as lc
 from logcde.errors import TrainingError
-from logcde.train.losses import totals
-from tests.train import tasks
+from logcde.train.losses import total_over_series
+from tests.train import toys
 
 RNG = np.random.default_rng(0)
 LENGTHS = np.array([4, 1, 3, 0, 2])
@@ -17,7 +17,7 @@ MASK = VALID & COUNTED[:, None]
 
 
 def mean(measure, predictions, targets, counted=COUNTED):
-    value, weight = totals(
+    value, weight = total_over_series(
         measure, jnp.asarray(predictions), jnp.asarray(targets), jnp.asarray(LENGTHS), jnp.asarray(counted)
     )
     return float(value / weight)
@@ -36,7 +36,7 @@ def test_mse_of_whole_series():
 
 
 @pytest.mark.parametrize("weights", [None, (1.0, 5.0, 0.5)])
-def test_cross_entropy(weights):
+def test_cross_entropy_matches_numpy(weights):
     logits, labels = RNG.normal(size=(5, 4, 3)), RNG.integers(0, 3, (5, 4))
     chances = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     lost = -np.log(np.take_along_axis(chances, labels[..., None], axis=-1)[..., 0])
@@ -48,7 +48,7 @@ def test_cross_entropy(weights):
 
 
 @pytest.mark.parametrize(("positive", "negative"), [(1.0, 1.0), (7.0, 0.5)])
-def test_binary(positive, negative):
+def test_binary_matches_numpy(positive, negative):
     logits, targets = RNG.normal(size=(5, 4, 2)), RNG.integers(0, 2, (5, 4, 2)).astype(float)
     chance = 1 / (1 + np.exp(-logits))
     lost = -np.where(targets == 1, positive * np.log(chance), negative * np.log(1 - chance))
@@ -57,14 +57,14 @@ def test_binary(positive, negative):
     assert mean(lc.losses.Binary(positive, negative), logits, targets) == pytest.approx(expected, rel=1e-13)
 
 
-def test_accuracies():
+def test_accuracies_match_numpy():
     logits, labels = RNG.normal(size=(5, 4, 3)), RNG.integers(0, 3, (5, 4))
     assert mean(lc.losses.accuracy, logits, labels) == pytest.approx((logits.argmax(-1) == labels)[MASK].mean())
     yes = RNG.integers(0, 2, (5, 4, 3)).astype(float)
     assert mean(lc.losses.binary_accuracy, logits, yes) == pytest.approx(((logits > 0) == yes)[MASK].mean())
 
 
-def test_what_does_not_fit_is_said():
+def test_measures_refuse_targets_of_the_wrong_form():
     logits = jnp.zeros(3)
     with pytest.raises(TrainingError, match="mse compares a number with each of the 3 outputs"):
         lc.losses.mse(logits, jnp.asarray(1))
@@ -75,9 +75,9 @@ def test_what_does_not_fit_is_said():
 
 
 def test_score_is_the_mean_over_all_series_and_their_intervals():
-    model, targets = tasks.model(each=True), tasks.running()
-    predictions = np.asarray(lc.predict(model, lc.Inputs.of(tasks.logsigs(), dtype=np.float64)))
-    valid = np.arange(8) < tasks.lengths()[:, None]
+    model, targets = toys.model(each=True), toys.running()
+    predictions = np.asarray(lc.predict(model, lc.Inputs.of(toys.logsigs(), dtype=np.float64)))
+    valid = np.arange(8) < toys.lengths()[:, None]
     expected = np.mean((predictions - targets)[valid] ** 2)
     padded = np.where(valid[..., None], targets, np.nan)
-    assert lc.score(model, tasks.logsigs(), padded, batch=8) == pytest.approx(expected, rel=1e-12)
+    assert lc.score(model, toys.logsigs(), padded, batching=lc.train.Batching(8)) == pytest.approx(expected, rel=1e-12)

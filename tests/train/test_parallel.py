@@ -1,4 +1,4 @@
-"""Several devices and several processes give what one device gives, to rounding."""
+"""Training on several devices and in several processes equals training on one device, to rounding."""
 
 import socket
 
@@ -7,32 +7,32 @@ import numpy as np
 import pytest
 
 from tests.train import worker
-from tests.train.processes import finish, start
+from tests.train.worker_processes import finish, start
 
 
 @pytest.fixture(scope="module")
-def alone():
+def one_device():
     result = worker.train()
     numbers = [np.asarray(leaf) for leaf in jax.tree.leaves(result.last)]
     assert len(numbers) == 5
-    return numbers, np.array([[look.loss, look.validation["mse"]] for look in result.history])
+    return numbers, np.array([[one.loss, one.validation["mse"]] for one in result.history])
 
 
-def check(path, alone):
-    numbers, losses = alone
+def check(path, one_device):
+    numbers, losses = one_device
     stored = np.load(path)
     np.testing.assert_allclose(stored["losses"], losses, rtol=1e-10)
     for k, number in enumerate(numbers):
         np.testing.assert_allclose(stored[f"arr_{k}"], number, rtol=1e-9)
 
 
-def test_four_devices(tmp_path, alone):
+def test_four_devices_equal_one(tmp_path, one_device):
     code, errors = finish(start("devices", tmp_path / "out.npz", 4))
     assert code == 0, errors
-    check(tmp_path / "out.npz", alone)
+    check(tmp_path / "out.npz", one_device)
 
 
-def test_two_processes(tmp_path, alone):
+def test_two_processes_equal_one(tmp_path, one_device):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -41,4 +41,4 @@ def test_two_processes(tmp_path, alone):
         code, errors = finish(process)
         assert code == 0, errors
     for number in range(2):
-        check(tmp_path / f"out{number}.npz", alone)
+        check(tmp_path / f"out{number}.npz", one_device)

@@ -20,19 +20,18 @@ jax.config.update("jax_platforms", "cpu")
 
 
 def train(checkpoints=None, callbacks=(), batch=6):
-    """What all of them do: with noise, so that keys matter, in batches that devices do not divide, some short.
+    """The run of all processes: with noise, so that keys matter, in batches that devices do not divide, some short.
 
-    States are normalised over the batch, so that devices have to tell each other.
+    States are normalised over the batch, so that devices have to exchange statistics.
     """
     import logcde as lc
-    from tests.train import tasks
+    from tests.train import toys
 
-    data = (tasks.logsigs(), tasks.running())
-    options = {"duration": lc.Steps(20), "every": lc.Steps(6), "batch": batch, "optimiser": tasks.OPTIMISER}
-    model = tasks.model(each=True, noise=0.1, normalised=True)
-    return lc.fit(
-        model, *data, key=jax.random.key(3), checkpoints=checkpoints, callbacks=callbacks, penalty=0.01, **options
-    )
+    data = (toys.logsigs(), toys.running())
+    options = toys.options(duration=lc.Steps(20), every=lc.Steps(6), size=batch, optimiser=toys.OPTIMISER)
+    options |= {"checkpoints": checkpoints, "callbacks": callbacks, "penalty": 0.01}
+    model = toys.model(each=True, noise=0.1, normalised=True)
+    return lc.fit(model, *data, key=jax.random.key(3), **options)
 
 
 def killed(folder, step, saves):
@@ -64,7 +63,7 @@ def killed(folder, step, saves):
 
 def write(out, result):
     numbers = [np.asarray(leaf) for leaf in jax.tree.leaves(result.last)]
-    losses = [[look.loss, look.validation["mse"]] for look in result.history]
+    losses = [[evaluation.loss, evaluation.validation["mse"]] for evaluation in result.history]
     np.savez(out, *numbers, losses=np.array(losses))
 
 

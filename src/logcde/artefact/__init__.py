@@ -1,4 +1,4 @@
-"""Saved models: one directory with `model.json`, for people, and `model.safetensors`, for numbers. No pickle."""
+"""Saved models: one directory with `model.json` (readable) and `model.safetensors` (arrays). No pickle."""
 
 from logcde.artefact.files import load as load
 from logcde.artefact.files import save as save

@@ -1,8 +1,8 @@
-"""Which classes and functions a saved model may name.
+"""The classes and functions that a saved model may name.
 
-A file says "models.CDE" and gets that class, because this library has it: classes of `logcde`, `equinox.nn` and
-`diffrax` that are modules, dataclasses or enumerations and have been imported already, a few functions of JAX, and what
-a user registers. Nothing is ever imported because a file says so.
+A file names a class by package and class, such as "models.SequenceModel" or "scans.Chunked". It may name classes of
+`logcde`, `equinox.nn` and `diffrax` that are modules, dataclasses or enumerations and have been imported already, some
+functions of JAX, and what a user registers. Nothing is ever imported because a file names it.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from logcde.errors import ArtefactError
 
-Named = TypeVar("Named")
+T = TypeVar("T")
 HOMES = ("logcde.", "equinox.nn", "diffrax")
 ACTIVATIONS = (
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_swish", "hard_tanh", "identity", "leaky_relu",
@@ -26,16 +26,22 @@ ACTIVATIONS = (
 )  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {f"jax.nn.{name}": getattr(jax.nn, name) for name in ACTIVATIONS}
 FUNCTIONS |= {"jax.numpy.tanh": jnp.tanh, "jax.numpy.sin": jnp.sin, "jax.lax.tanh": jax.lax.tanh}
-# What `equinox.nn.MLP` does last unless told otherwise; it has no name of its own.
+# The default final activation of `equinox.nn.MLP` is a function without a public name.
 FUNCTIONS["equinox.nn.identity"] = inspect.signature(eqx.nn.MLP.__init__).parameters["final_activation"].default
 
 _REGISTERED: dict[str, Any] = {}
 
 
-def register(thing: Named) -> Named:
-    """Let models with this class of yours, or with this function, be saved and loaded. Works as a decorator.
+def register(thing: T) -> T:
+    """Let models that contain this class or function of yours be saved and loaded. Works as a decorator.
 
     Register it in every process that loads such a model, under the same module and name.
+
+    Args:
+        thing: A function, or a class that is an `equinox.Module`, a dataclass or an enumeration.
+
+    Returns:
+        The same class or function.
 
     >>> @register
     ... class Sine(eqx.Module):
@@ -47,7 +53,8 @@ def register(thing: Named) -> Named:
     if isinstance(thing, type) and not _is_storable(thing):
         raise ArtefactError(
             f"{thing.__qualname__} is neither an equinox.Module, a dataclass nor an enumeration, so its fields are not "
-            "known. Make it one of these."
+            "known.",
+            "Make it one of these.",
         )
     if not callable(thing):
         raise ArtefactError(f"{thing!r} is neither a class nor a function.")
@@ -56,7 +63,7 @@ def register(thing: Named) -> Named:
 
 
 class Names:
-    """What files may name, as it is now. Made anew for each file, for more may have been imported or registered."""
+    """The classes and functions that files may name now. Made for each file: imports and `register` add to them."""
 
     def __init__(self) -> None:
         self._classes = _classes()
@@ -68,7 +75,7 @@ class Names:
             if known is cls:
                 return name
         raise ArtefactError(
-            f"The class {cls.__module__}.{cls.__qualname__} is not known to files. Call logcde.register on it first."
+            f"The class {cls.__module__}.{cls.__qualname__} is not registered.", "Call logcde.register on it first."
         )
 
     def of_function(self, function: Callable[..., Any]) -> str:
@@ -77,7 +84,8 @@ class Names:
             if known is function:
                 return name
         raise ArtefactError(
-            f"The function {function!r} is not known to files. Use one of jax.nn, or call logcde.register on it first."
+            f"The function {function!r} is not registered.",
+            "Use one of jax.nn, or call logcde.register on it first.",
         )
 
     def to_class(self, name: str) -> type:
@@ -85,10 +93,11 @@ class Names:
         found = self._classes.get(name)
         if found is None:
             if name.startswith("estimators."):
-                raise ArtefactError("It is a fitted estimator. Read it with logcde.estimators.load.")
+                raise ArtefactError("It is a fitted estimator.", "Load it with logcde.estimators.load.")
             raise ArtefactError(
-                f"The type {name!r} is unknown. If it is a class of yours, import its module and call logcde.register "
-                "on it; if not, the file comes from another version of logcde."
+                f"The type {name!r} is unknown.",
+                "If it is a class of yours, import its module and call logcde.register on it; if not, the file comes "
+                "from another version of logcde.",
             )
         return found
 
@@ -96,17 +105,18 @@ class Names:
         """The function that a file names."""
         found = self._functions.get(name)
         if found is None:
-            raise ArtefactError(f"The function {name!r} is unknown. If it is yours, call logcde.register on it first.")
+            raise ArtefactError(
+                f"The function {name!r} is unknown.", "If it is yours, call logcde.register on it first."
+            )
         return found
 
 
 def _classes() -> dict[str, type]:
-    """All classes that files may name, by name."""
     found = {name: thing for name, thing in _REGISTERED.items() if isinstance(thing, type)}
     for module in [module for name, module in sys.modules.items() if name.startswith(HOMES)]:
         for thing in vars(module).values():
             if isinstance(thing, type) and thing.__module__ == module.__name__ and _is_storable(thing):
-                found[_short(thing)] = thing
+                found[short_name(thing)] = thing
     return found
 
 
@@ -114,7 +124,14 @@ def _is_storable(cls: type) -> bool:
     return dataclasses.is_dataclass(cls) or issubclass(cls, eqx.Module | enum.Enum)
 
 
-def _short(cls: type) -> str:
-    """Package and class, so that files can be read when a class has moved to another module of its package."""
-    package, name = cls.__module__.split("._")[0].removeprefix("logcde."), cls.__qualname__.removeprefix("_")
-    return f"{package if package in HOMES else package.split('.')[0]}.{name}"
+def short_name(cls: type) -> str:
+    """Package and class: the name stays the same when a class moves to another module of its package.
+
+    >>> from logcde.models import SequenceModel
+    >>> from logcde.scans import Chunked
+    >>> short_name(SequenceModel), short_name(Chunked), short_name(eqx.nn.MLP)
+    ('models.SequenceModel', 'scans.Chunked', 'equinox.nn.MLP')
+    """
+    module = cls.__module__.split("._")[0].removeprefix("logcde.")
+    package = module if module in HOMES else module.split(".")[0]
+    return f"{package}.{cls.__qualname__.removeprefix('_')}"

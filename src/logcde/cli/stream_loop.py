@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from logcde._files import whole_file
-from logcde.artefact.files import TEXT
+from logcde.artefact.files import MODEL_JSON
 from logcde.cli.advice import ADVICE
 from logcde.cli.stream_lines import Answer, encode_lines
 from logcde.cli.stream_session import Session
@@ -52,7 +52,7 @@ class StateFile:
     def __init__(self, path: Path, model: Path) -> None:
         self.path = path
         # It covers the parameters too, whose checksum it holds.
-        self._model = hashlib.sha256((model / TEXT).read_bytes()).hexdigest()
+        self._model = hashlib.sha256((model / MODEL_JSON).read_bytes()).hexdigest()
 
     def read(self) -> Progress:
         """The state that was written last; a new one if there is no file."""

@@ -22,7 +22,7 @@ from logcde.cli.stream_lines import (
 from logcde.errors import ModelError, StreamError, Where
 from logcde.models import AbstractOnlineModel
 from logcde.online import Predictor
-from logcde.online.serving import Service
+from logcde.online.serving import PredictorSetup
 from logcde.streams.clock import Clock, DatetimeClock
 from logcde.streams.partition import Every
 
@@ -63,16 +63,16 @@ class Session:
         *,
         to_json: Callable[[np.ndarray], Any] = np.ndarray.tolist,
     ) -> None:
-        self._service = Service.of(model, None, None, None, None)
+        self._setup = PredictorSetup.of(model)
         self._when, self._to_json = when, to_json
-        schema, rule = self._service.coordinates.schema, self._service.partition
+        schema, rule = self._setup.coordinates.schema, self._setup.partition
         self._clock, self._terms = schema.clock, len(schema.terms)
         self._channels = {name: place for place, name in enumerate(schema.channels)}
         self._no_values = np.full(len(schema.channels), np.nan)
         self._static = model.statics
         self._far = MOST_INTERVALS * rule.length(schema.clock) if isinstance(rule, Every) else np.inf
         # Without static features all series start in the same state, which is computed once.
-        self._initial = None if self._static else Predictor.serving(self._service)
+        self._initial = None if self._static else Predictor.from_setup(self._setup)
         self._series: dict[Id, Series] = {}
 
     def __len__(self) -> int:
@@ -174,7 +174,7 @@ class Session:
         return Series(self._new_predictor(static), clock, static)
 
     def _new_predictor(self, static: list[float] | None) -> Predictor:
-        return Predictor.serving(self._service, static) if self._initial is None else self._initial.copy()
+        return Predictor.from_setup(self._setup, static) if self._initial is None else self._initial.copy()
 
     def _row(self, values: dict[str, float | None]) -> np.ndarray:
         row, empty = self._no_values.copy(), True
@@ -206,7 +206,7 @@ class Session:
             series.predictor.close(time)
         except ModelError as error:
             raise StreamError(
-                f"The intervals of this model end by the rule {self._service.partition!r}.", 'Leave out "close".'
+                f"The intervals of this model end by the rule {self._setup.partition!r}.", 'Leave out "close".'
             ) from error
 
 

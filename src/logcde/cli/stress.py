@@ -109,17 +109,17 @@ class Stress:
 
     def _work_folder(self) -> Path:
         """Where finished scores are kept until all are done: next to the model or the configuration."""
-        from logcde.artefact.files import TEXT
+        from logcde.artefact.files import MODEL_JSON
 
         subject = self.subject.resolve()
-        if subject.is_file() and (subject.parent / TEXT).exists():
+        if subject.is_file() and (subject.parent / MODEL_JSON).exists():
             subject = subject.parent
         name = subject.stem if subject.is_file() else subject.name
         return Path(os.path.relpath(subject.with_name(f"{name}.stress-unfinished")))
 
     def _evaluation(self) -> "Experiment":
         """Score one trained model on thinned series."""
-        from logcde.artefact.files import NUMBERS, TEXT
+        from logcde.artefact.files import MODEL_JSON, MODEL_TENSORS
         from logcde.cli.evaluate import read_test_examples, score_examples
         from logcde.cli.trained import load_trained
         from logcde.report.record import RUN
@@ -140,7 +140,7 @@ class Stress:
             scores = score_examples(trained, _thinned(examples, share, self.by, seed))
             return Cell(share, seed, trained.task.main_score, scores.series, scores.metrics, scores.baseline)
 
-        model = {"the model": self.subject / TEXT, "its parameters": self.subject / NUMBERS}
+        model = {"the model": self.subject / MODEL_JSON, "its parameters": self.subject / MODEL_TENSORS}
         return Experiment(cell, {**model, "the table": file, "the targets": target_options.targets})
 
     def _retraining(self) -> "Experiment":

@@ -116,9 +116,9 @@ class Train:
 
     def _replaces(self) -> bool:
         """Whether the folder may be replaced: an older model with --overwrite only, unfinished training always."""
-        from logcde.artefact.files import TEXT, UNFINISHED
+        from logcde.artefact.files import UNFINISHED
 
-        return self.overwrite or ((self.output / UNFINISHED).exists() and not (self.output / TEXT).exists())
+        return self.overwrite or ((self.output / UNFINISHED).exists() and not (self.output / MODEL_JSON).exists())
 
     def _checkpoints(self) -> "Checkpoints":
         from logcde.artefact.files import UNFINISHED

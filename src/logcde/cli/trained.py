@@ -115,20 +115,20 @@ def saved_type(folder: Path) -> str:
     Raises:
         ArtefactError: If nothing is saved there.
     """
-    from logcde.artefact.files import TEXT, UNFINISHED, kind_of
+    from logcde.artefact.files import MODEL_JSON, UNFINISHED, saved_class_name
 
     if not folder.exists():
         raise ArtefactError(f"There is no folder {folder}.", TRAIN_FOLDER)
-    if (folder / UNFINISHED).exists() and not (folder / TEXT).exists():
+    if (folder / UNFINISHED).exists() and not (folder / MODEL_JSON).exists():
         raise ArtefactError(
             f"There is no model in {folder} yet: its training was interrupted, or is still running.",
             "Repeat the same logcde train command to resume it.",
         )
-    if folder.is_dir() and not (folder / TEXT).exists():
-        raise ArtefactError(f"{folder} is not the folder of a model: it has no {TEXT}.", TRAIN_FOLDER)
+    if folder.is_dir() and not (folder / MODEL_JSON).exists():
+        raise ArtefactError(f"{folder} is not the folder of a model: it has no {MODEL_JSON}.", TRAIN_FOLDER)
     if folder.is_file():
         raise ArtefactError(f"{folder} is a file, not the folder of a model.", TRAIN_FOLDER)
-    return kind_of(folder)
+    return saved_class_name(folder)
 
 
 def needing_estimators() -> AbstractContextManager[None]:

@@ -27,7 +27,7 @@ from logcde.streams.faults import Places
 from logcde.streams.ragged import offsets_of, owners
 from logcde.streams.schema import listed
 from logcde.streams.stamps import read_stamps
-from logcde.train.losses import AbstractMeasure, Share
+from logcde.train.losses import AbstractMeasure, WeightedValue
 
 UNKNOWN = 1e30
 """Stands for an unknown target in the arrays of training, which hold no NaN."""
@@ -260,7 +260,7 @@ class KnownSquaredError(AbstractMeasure):
     name: str = eqx.field(default="mse", init=False, static=True)
     maximise: bool = eqx.field(default=False, init=False, static=True)
 
-    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> Share:
+    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> WeightedValue:
         """Average over all outputs; the weight is the fraction that is known."""
         known = target < UNKNOWN / 2
         error = jnp.where(known, prediction - jnp.where(known, target, 0), 0)

@@ -19,7 +19,7 @@ from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
 from logcde.estimators.architectures import AbstractArchitecture, ReadoutType
 from logcde.models import IncrementRMSScaling, Inputs, NoScaling, SequenceModel
-from logcde.train import Checkpoints, Result, Steps, fit
+from logcde.train import Batching, Checkpoints, ProgressBar, Result, Selection, Steps, fit
 from logcde.train.losses import AbstractMeasure
 
 EVALUATIONS = 20
@@ -89,16 +89,18 @@ def train(
         scaled_inputs(logsigs, scaling, queries),
         targets,
         loss=loss,
-        metrics=metrics,
-        validation=schedule.held_out,
         optimiser=optax.GradientTransformation(_AdamInit(schedule.steps, schedule.rate), _update),
-        batch=schedule.batch,
+        batching=Batching(size=schedule.batch),
         duration=Steps(schedule.steps),
-        every=Steps(max(1, schedule.steps // EVALUATIONS)),
-        patience=schedule.patience,
-        latest=True,
+        selection=Selection(
+            validation=schedule.held_out,
+            metrics=metrics,
+            every=Steps(max(1, schedule.steps // EVALUATIONS)),
+            patience=schedule.patience,
+            latest=True,
+        ),
         checkpoints=schedule.checkpoints,
-        progress=schedule.progress,
+        callbacks=(ProgressBar(),) if schedule.progress else (),
         key=for_training,
     )
     assert isinstance(result.model, SequenceModel)

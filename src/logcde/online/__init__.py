@@ -1,4 +1,4 @@
-"""Predictions as observations come in."""
+"""Online prediction: `Predictor` follows one growing series, `Predictors` many."""
 
 from logcde.online.predictor import Predictor as Predictor
 from logcde.online.predictor import Predictors as Predictors

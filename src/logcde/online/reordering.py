@@ -1,4 +1,4 @@
-"""Events that come late: held back until a window of time has passed, then given on in order."""
+"""Late events: a buffer that holds arrivals for a window of time and releases them in order."""
 
 import math
 from collections.abc import Iterator
@@ -6,82 +6,96 @@ from typing import Any
 
 import numpy as np
 
-from logcde.errors import ModelError, StreamError
-from logcde.online.prefix import Event, Moment, read_event, written
+from logcde.errors import ModelError, StreamError, Where
+from logcde.online.prefix import Arrival, Event, decode_event, encode_event
 
 
-class Reordering:
-    """Moments of the last `window` of time, in whatever order they come."""
+class ReorderBuffer:
+    """Holds the arrivals of the last `window` of time, in any order, and merges those with equal stamps.
+
+    Attributes:
+        window: How late an event may arrive.
+        newest: The latest time that has arrived.
+        released: Time of the last arrival that was released; minus infinity before the first.
+        held: Arrivals by time.
+    """
 
     def __init__(self, window: float) -> None:
         if not 0 < window < math.inf:
-            raise ModelError(f"The window for reordering is {window}. It is a positive length of time.")
+            raise ModelError(f"The window for reordering is {window}.", "Give a positive length of time.")
         self.window = window
         self.newest = 0.0
-        self.given = -math.inf
-        self.held: dict[float, Moment] = {}
+        self.released = -math.inf
+        self.held: dict[float, Arrival] = {}
 
-    def add(self, moment: Moment) -> None:
-        """Hold a moment back; what comes at the stamp of another joins it."""
-        time = moment.time
-        if not self.given < time < math.inf or time < self.newest - self.window:
+    def add(self, arrival: Arrival) -> None:
+        """Hold an arrival, merged with what is held at the same stamp."""
+        time = arrival.time
+        if not self.released < time < math.inf or time < self.newest - self.window:
             raise StreamError(
-                f"The stamp {time} comes too late: time has come to {self.newest}, and reorder={self.window} waits no "
-                "longer. Make the window longer, or leave this out."
+                f"The stamp {time} comes too late: the series is at {self.newest}, and reorder={self.window} waits no "
+                "longer.",
+                "Make the window longer, or leave the event out.",
+                where=Where(stamp=time),
             )
         there = self.held.get(time)
-        self.held[time] = moment if there is None else _merged(there, moment)
+        self.held[time] = arrival if there is None else _merged(there, arrival)
         self.newest = max(self.newest, time)
 
-    def ready(self) -> Iterator[Moment]:
-        """Moments that nothing can come before any more, in order; they are held no longer."""
+    def release(self) -> Iterator[Arrival]:
+        """Release, in order, the arrivals that nothing can precede any more."""
         for time in sorted(time for time in self.held if time < self.newest - self.window):
-            self.given = time
+            self.released = time
             yield self.held.pop(time)
 
-    def up_to(self, time: float) -> list[Moment]:
-        """Moments that are held back, in order."""
+    def held_until(self, time: float) -> list[Arrival]:
+        """The held arrivals up to this time, in order; they stay in the buffer."""
         return [self.held[stamp] for stamp in sorted(self.held) if stamp <= time]
 
     def state(self) -> dict[str, Any]:
-        """Everything there is to know, in lists and numbers."""
+        """The whole state in values that JSON can represent."""
         held = [
-            {"time": time, "closes": closes, "event": None if event is None else written(event)}
+            {"time": time, "closes": closes, "event": None if event is None else encode_event(event)}
             for time, closes, event in self.held.values()
         ]
-        return {"newest": self.newest, "given": None if self.given == -math.inf else self.given, "held": held}
+        released = None if self.released == -math.inf else self.released
+        return {"newest": self.newest, "released": released, "held": held}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Restore what `state` returned."""
         self.newest = state["newest"]
-        self.given = -math.inf if state["given"] is None else state["given"]
+        self.released = -math.inf if state["released"] is None else state["released"]
         self.held = {
-            moment["time"]: Moment(
-                moment["time"], moment["closes"], None if moment["event"] is None else read_event(moment["event"])
+            arrival["time"]: Arrival(
+                arrival["time"], arrival["closes"], None if arrival["event"] is None else decode_event(arrival["event"])
             )
-            for moment in state["held"]
+            for arrival in state["held"]
         }
 
-    def copy(self) -> "Reordering":
-        """Independent of this one."""
-        copy = Reordering(self.window)
-        copy.newest, copy.given, copy.held = self.newest, self.given, self.held.copy()
+    def copy(self) -> "ReorderBuffer":
+        """An independent copy."""
+        copy = ReorderBuffer(self.window)
+        copy.newest, copy.released, copy.held = self.newest, self.released, self.held.copy()
         return copy
 
 
-def _merged(one: Moment, two: Moment) -> Moment:
+def _merged(one: Arrival, two: Arrival) -> Arrival:
     closes = one.closes or two.closes
     if one.event is None or two.event is None:
-        return Moment(one.time, closes, one.event or two.event)
+        return Arrival(one.time, closes, one.event or two.event)
     if one.event.terms is not None or two.event.terms is not None:
         raise StreamError(
-            f"Two events at {one.time} have higher-order terms, which cannot be joined. Give them as one."
+            f"Two events at {one.time} have higher-order terms, which cannot be merged.",
+            "Give them as one event.",
+            where=Where(stamp=one.time),
         )
     first, second = one.event.row, two.event.row
     both = ~np.isnan(first) & ~np.isnan(second)
     if (first[both] != second[both]).any():
         raise StreamError(
             f"Two events at {one.time} have different values of one channel: {first[both].tolist()} and "
-            f"{second[both].tolist()}. Decide which one is right."
+            f"{second[both].tolist()}.",
+            "Keep one of them.",
+            where=Where(stamp=one.time),
         )
-    return Moment(one.time, closes, Event(one.time, np.where(np.isnan(first), second, first)))
+    return Arrival(one.time, closes, Event(one.time, np.where(np.isnan(first), second, first)))

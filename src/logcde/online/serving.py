@@ -1,13 +1,7 @@
-"""A model as predictors use it: on plain arrays of the host, one series or many at a time.
+"""Models on plain host arrays, as predictors use them, and the setup that all series of a predictor share.
 
-What is kept of a series is a tuple of arrays. Any model goes through `CompiledModel`; `logcde.online.serving` has a
-faster way for linear ones.
-
-Linear models on the host without JAX: their generators are computed once, then one compiled call predicts.
-
-Flows are those of training, in the model's own precision.
-
-What all series of a predictor share: the model, how events are embedded, where intervals end.
+Linear models are served without JAX: their generators are computed once, then one compiled kernel call predicts, with
+the flows of training in the model's own precision. Any other model is compiled by JAX.
 """
 
 import abc
@@ -24,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float64, PyTree
 
 from logcde.embedding import Coordinates, Embedding, InitialObservations
-from logcde.errors import ModelError, StreamError
+from logcde.errors import ModelError, StreamError, Where
 from logcde.flows import Euler, Exponential, LinearDynamics
 from logcde.kernels import serve
 from logcde.kernels.flow import DOUBLE, SINGLE, WIDEST
@@ -42,142 +36,121 @@ from logcde.models.readout import ReadoutHead
 from logcde.streams import Partition, Schema
 from logcde.streams.stamps import read_stamps
 
-Kept: TypeAlias = tuple[np.ndarray, ...]
-Steps: TypeAlias = Float64[np.ndarray, "_interval lie"]
+ModelState: TypeAlias = tuple[np.ndarray, ...]
+"""What a model keeps of one series between intervals."""
+IntervalLogsigs: TypeAlias = Float64[np.ndarray, "_interval lie"]
+"""Log-signatures of a few intervals of one series, one row each."""
 
 
-class AbstractServed(abc.ABC):
-    """A model that serves predictions."""
+@dataclasses.dataclass(frozen=True)
+class PredictorSetup:
+    """What all series of a predictor share.
+
+    Attributes:
+        model: The model, ready to serve.
+        coordinates: How events are embedded.
+        partition: The rule by which intervals end, None if the user closes them.
+        window: How late events may arrive, None if not at all.
+    """
+
+    model: "AbstractServingModel"
+    coordinates: Coordinates
+    partition: Partition | None
+    window: float | None
+
+    @staticmethod
+    def of(
+        model: AbstractOnlineModel,
+        schema: Schema | None = None,
+        embedding: Embedding | None = None,
+        partition: Partition | None = None,
+        reorder: object = None,
+    ) -> "PredictorSetup":
+        """Check the arguments of a predictor; those left out come from `model.spec`."""
+        ahead = next((look for look in model.initials if not look.causal), None)
+        if ahead is not None:
+            raise ModelError(
+                f"The initial state of this model looks ahead: {type(ahead).__name__} reads the first value of every "
+                "channel, also of channels that are not observed yet.",
+                "Train the model with initial=TimeZeroInitial() or initial=LearntInitial().",
+            )
+        if (schema is None) != (embedding is None):
+            raise ModelError("Only one of schema and embedding was given.", "Give both or neither.")
+        if schema is not None and embedding is not None:
+            coordinates = embedding.coordinates(schema)
+        elif model.spec is not None:
+            coordinates = model.spec.coordinates
+        else:
+            raise ModelError(
+                "This model does not record how its log-signatures were computed.",
+                "Pass the schema, the embedding and the partition of its training data to the predictor.",
+            )
+        if coordinates.basis != model.basis:
+            raise ModelError(
+                f"The model takes log-signatures in {model.basis!r}, but events are embedded in {coordinates.basis!r}.",
+                "Give the schema and the embedding of its training data.",
+            )
+        if coordinates.schema.continuous:
+            raise ModelError(
+                "The schema has continuous channels besides time, whose values would have to be known at the end of "
+                "every interval.",
+                "Use logcde.OnlineEmbedding and the model's own start, advance and predict.",
+            )
+        rule = partition if partition is not None or model.spec is None else model.spec.partition
+        setup = PredictorSetup(serving_model(model), coordinates, rule, None)
+        window = None if reorder is None else setup.time(reorder)
+        return dataclasses.replace(setup, window=window)
+
+    def time(self, stamp: object) -> float:
+        """The time of a stamp of the user's clock."""
+        return float(self.coordinates.schema.clock.times(read_stamps([stamp]))[0])
+
+    def check(self, time: float, row: np.ndarray) -> None:
+        """Refuse an event with an infinite stamp, infinite values or the wrong number of values."""
+        if not math.isfinite(time):
+            raise StreamError(f"The stamp of an event is {time}.", "Stamps are finite.", where=Where(stamp=time))
+        if row.shape != (self.coordinates.channels,) or np.isinf(row).any():
+            raise StreamError(
+                f"The event at {time} has the values {row.tolist()}.",
+                f"Give one finite number for each of the {self.coordinates.channels} channels, NaN = not observed.",
+                where=Where(stamp=time),
+            )
+
+
+class AbstractServingModel(abc.ABC):
+    """A model on plain host arrays, for one series or many."""
 
     @abc.abstractmethod
-    def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> Kept:
-        """What is kept before the first interval."""
+    def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> ModelState:
+        """The state before the first interval."""
 
     @abc.abstractmethod
-    def advance(self, kept: Kept, steps: Steps) -> Kept:
-        """What is kept after more intervals."""
+    def advance(self, state: ModelState, logsigs: IntervalLogsigs) -> ModelState:
+        """The state after these intervals."""
 
     @abc.abstractmethod
-    def advance_many(self, kept: list[Kept], steps: list[Steps]) -> list[Kept]:
-        """The same for many series."""
+    def advance_many(self, states: list[ModelState], logsigs: list[IntervalLogsigs]) -> list[ModelState]:
+        """The states of many series after their intervals."""
 
     @abc.abstractmethod
-    def predict(self, kept: Kept, steps: Steps) -> Float[np.ndarray, "output"]:
-        """The prediction after more intervals, perhaps none."""
+    def predict(self, state: ModelState, logsigs: IntervalLogsigs) -> Float[np.ndarray, "output"]:
+        """The prediction after these intervals, of which there may be none."""
 
     @abc.abstractmethod
-    def predict_many(self, kept: list[Kept], steps: list[Steps]) -> Float[np.ndarray, "series output"]:
-        """The same for many series."""
+    def predict_many(
+        self, states: list[ModelState], logsigs: list[IntervalLogsigs]
+    ) -> Float[np.ndarray, "series output"]:
+        """The predictions of many series after their intervals."""
 
 
-class CompiledModel(AbstractServed):
-    """Any model that can go one interval at a time, compiled by JAX. Many series are mapped."""
-
-    def __init__(self, model: AbstractOnlineModel) -> None:
-        leaves, structure = jax.tree.flatten(model)
-        self._arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
-        self._run = _compiled(structure, tuple(None if eqx.is_array(leaf) else leaf for leaf in leaves))
-        self._dtype = dtype_of(model)
-
-    def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> Kept:
-        """What is kept before the first interval."""
-        known = InitialObservations(initial.first.astype(self._dtype), initial.seen, initial.at_start)
-        kept = self._run.start(self._arrays, known, static.astype(self._dtype))
-        leaves, self._treedef = jax.tree.flatten(kept)
-        return tuple(np.asarray(leaf) for leaf in leaves)
-
-    def advance(self, kept: Kept, steps: Steps) -> Kept:
-        """One interval after another."""
-        tree = self._tree(kept)
-        for step in steps.astype(self._dtype):
-            tree = self._run.advance(self._arrays, tree, step)
-        return tuple(np.asarray(leaf) for leaf in jax.tree.leaves(tree))
-
-    def advance_many(self, kept: list[Kept], steps: list[Steps]) -> list[Kept]:
-        """All series together."""
-        if len(kept) == 1:
-            return [self.advance(kept[0], steps[0])]
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(self._run.advance_many(*self._together(kept, steps)))]
-        return [tuple(np.array(leaf[number]) for leaf in leaves) for number in range(len(kept))]
-
-    def predict(self, kept: Kept, steps: Steps) -> Float[np.ndarray, "output"]:
-        """All intervals but the last, then the last."""
-        if not len(steps):
-            return np.asarray(self._run.predict(self._arrays, self._tree(kept)))
-        tree = self._tree(self.advance(kept, steps[:-1]) if len(steps) > 1 else kept)
-        return np.asarray(self._run.ahead(self._arrays, tree, steps[-1].astype(self._dtype)))
-
-    def predict_many(self, kept: list[Kept], steps: list[Steps]) -> Float[np.ndarray, "series output"]:
-        """All series together."""
-        return np.asarray(self._run.predict_many(*self._together(kept, steps)))[: len(kept)]
-
-    def _together(self, kept: list[Kept], steps: list[Steps]) -> tuple[list[Array], PyTree, np.ndarray, np.ndarray]:
-        """What the compiled functions of many series take, padded to powers of two so that few shapes are compiled."""
-        lengths = np.array([len(part) for part in steps])
-        series, longest = _rounded(len(kept)), _rounded(int(lengths.max()))
-        padded = np.zeros((series, longest, steps[0].shape[1]), self._dtype)
-        for row, part in zip(padded, steps, strict=False):
-            row[: len(part)] = part
-        stacked = [np.stack([*leaves, *[leaves[0]] * (series - len(kept))]) for leaves in zip(*kept, strict=True)]
-        lengths = np.concatenate([lengths, np.zeros(series - len(kept), np.int64)])
-        return self._arrays, self._tree(tuple(stacked)), padded, lengths
-
-    def _tree(self, kept: Kept) -> PyTree:
-        return jax.tree.unflatten(self._treedef, kept)
+def serving_model(model: AbstractOnlineModel) -> AbstractServingModel:
+    """The fastest way to serve a model: kernels if they support every part of it, JAX otherwise."""
+    if isinstance(model, SequenceModel) and _has_kernel(model):
+        return LinearServingModel(model)
+    return CompiledServingModel(model)
 
 
-class _Functions(NamedTuple):
-    """The steps of a model, each compiled, as functions of its arrays and of what is kept."""
-
-    start: Callable[..., Any]
-    advance: Callable[..., Any]
-    predict: Callable[..., Any]
-    ahead: Callable[..., Any]
-    advance_many: Callable[..., Any]
-    predict_many: Callable[..., Any]
-
-
-@functools.lru_cache(maxsize=64)
-def _compiled(structure: Hashable, others: tuple[Any, ...]) -> _Functions:
-    """Compiled once for all models of one structure. `others` has None where a leaf is an array."""
-
-    def whole(arrays: list[Array]) -> AbstractOnlineModel:
-        rest = iter(arrays)
-        return jax.tree.unflatten(cast(Any, structure), [next(rest) if leaf is None else leaf for leaf in others])
-
-    def extended(arrays: list[Array], kept: PyTree, steps: Array, length: Array) -> PyTree:
-        model = whole(arrays)
-
-        def over(kept: PyTree, numbered: tuple[Array, Array]) -> tuple[PyTree, None]:
-            step, number = numbered
-            moved = model.advance(kept, step)
-            return jax.tree.map(lambda new, old: jnp.where(number < length, new, old), moved, kept), None
-
-        return jax.lax.scan(over, kept, (steps, jnp.arange(len(steps))))[0]
-
-    return _Functions(
-        start=jax.jit(lambda arrays, initial, static: whole(arrays).start(initial, static)),
-        advance=jax.jit(lambda arrays, kept, step: whole(arrays).advance(kept, step)),
-        predict=jax.jit(lambda arrays, kept: whole(arrays).predict(kept)),
-        ahead=jax.jit(lambda arrays, kept, step: whole(arrays).predict(whole(arrays).advance(kept, step))),
-        advance_many=jax.jit(jax.vmap(extended, in_axes=(None, 0, 0, 0))),
-        predict_many=jax.jit(
-            jax.vmap(lambda arrays, *series: whole(arrays).predict(extended(arrays, *series)), in_axes=(None, 0, 0, 0))
-        ),
-    )
-
-
-def _rounded(count: int) -> int:
-    return 1 << max(count - 1, 0).bit_length()
-
-
-def served(model: AbstractOnlineModel) -> AbstractServed:
-    """The fastest way to serve a model."""
-    return LinearModel(model) if isinstance(model, SequenceModel) and _is_plain(model) else CompiledModel(model)
-
-
-def _is_plain(model: SequenceModel) -> bool:
-    """Whether every part of the model is one that the kernel knows."""
+def _has_kernel(model: SequenceModel) -> bool:
     dynamics, readout = model.dynamics, model.readout
     return (
         type(dynamics) is LinearDynamics
@@ -189,8 +162,8 @@ def _is_plain(model: SequenceModel) -> bool:
     )
 
 
-class LinearModel(AbstractServed):
-    """A linear CDE with an affine or MLP readout, by `logcde.kernels.serve`."""
+class LinearServingModel(AbstractServingModel):
+    """A linear CDE with an affine or MLP readout, served by the kernels of `logcde.kernels.serve`."""
 
     def __init__(self, model: SequenceModel) -> None:
         dynamics, basis, readout = model.dynamics, model.basis, model.readout
@@ -201,7 +174,7 @@ class LinearModel(AbstractServed):
         count, rows, _, blocks = generators.shape
         scale = np.asarray(model.scaling(jnp.ones(basis.dimension, self._dtype), basis))
         generators = generators * scale[:count, None, None, None]
-        # The model's states are (row, block). Large blocks go one by one, and so come first.
+        # The model's states are (row, block). Kernels take large blocks one by one, so these come first.
         places, shape = np.arange(rows * blocks).reshape(rows, blocks), (1, rows, blocks)
         if rows > WIDEST:
             generators, places, shape = np.moveaxis(generators, -1, 1), places.T, (blocks, rows, 1)
@@ -217,98 +190,147 @@ class LinearModel(AbstractServed):
         self._mean = readout.reading if isinstance(readout.reading, Mean) else None
         self._outputs, self._server = len(biases[-1]), serve.server(rows)
 
-    def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> Kept:
-        """The state; for a mean also a sum and how many it has."""
+    def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> ModelState:
+        """The hidden state; for a mean over intervals also the sum of hidden states and their number."""
         first = InitialObservations(jnp.asarray(initial.first, self._dtype), initial.seen, initial.at_start)
-        state = np.asarray(self._initial(first, jnp.asarray(static, self._dtype)))[self._places]
+        hidden = np.asarray(self._initial(first, jnp.asarray(static, self._dtype)))[self._places]
         if self._mean is None:
-            return state, np.zeros(0)
-        return state, np.append(state, 1.0) * float(self._mean.initial)
+            return hidden, np.zeros(0)
+        return hidden, np.append(hidden, 1.0) * float(self._mean.initial)
 
-    def advance(self, kept: Kept, steps: Steps) -> Kept:
-        """By the kernel."""
-        state, total = kept[0].copy(), kept[1].copy()
-        self._server.advance(state, total, steps, *self._moving)
-        return state, total
+    def advance(self, state: ModelState, logsigs: IntervalLogsigs) -> ModelState:
+        """Copy the state and move the copy by the kernel."""
+        hidden, total = state[0].copy(), state[1].copy()
+        self._server.advance(hidden, total, logsigs, *self._moving)
+        return hidden, total
 
-    def advance_many(self, kept: list[Kept], steps: list[Steps]) -> list[Kept]:
-        """By the kernel, one series after another."""
-        return [self.advance(*series) for series in zip(kept, steps, strict=True)]
+    def advance_many(self, states: list[ModelState], logsigs: list[IntervalLogsigs]) -> list[ModelState]:
+        """One kernel call per series."""
+        return [self.advance(*series) for series in zip(states, logsigs, strict=True)]
 
-    def predict(self, kept: Kept, steps: Steps) -> Float[np.ndarray, "output"]:
-        """By the kernel."""
+    def predict(self, state: ModelState, logsigs: IntervalLogsigs) -> Float[np.ndarray, "output"]:
+        """One kernel call."""
         out = np.empty(self._outputs, self._dtype)
-        self._server.predict(*kept, steps, *self._moving, *self._reading, out)
+        self._server.predict(*state, logsigs, *self._moving, *self._reading, out)
         return out
 
-    def predict_many(self, kept: list[Kept], steps: list[Steps]) -> Float[np.ndarray, "series output"]:
-        """By the kernel, one series after another."""
-        out = np.empty((len(kept), self._outputs), self._dtype)
-        states, totals = (np.stack(part) for part in zip(*kept, strict=True))
-        offsets = np.concatenate([[0], np.cumsum([len(part) for part in steps])])
+    def predict_many(
+        self, states: list[ModelState], logsigs: list[IntervalLogsigs]
+    ) -> Float[np.ndarray, "series output"]:
+        """One kernel call for all series."""
+        out = np.empty((len(states), self._outputs), self._dtype)
+        hidden, totals = (np.stack(part) for part in zip(*states, strict=True))
+        offsets = np.concatenate([[0], np.cumsum([len(part) for part in logsigs])])
         moving, reading = self._moving, self._reading
-        self._server.predict_many(states, totals, np.concatenate(steps), offsets, *moving, *reading, out)
+        self._server.predict_many(hidden, totals, np.concatenate(logsigs), offsets, *moving, *reading, out)
         return out
 
 
-@dataclasses.dataclass(frozen=True)
-class Service:
-    """A model ready to serve; `window` is how late events may come."""
+class CompiledServingModel(AbstractServingModel):
+    """Any online model, compiled by JAX; many series are mapped."""
 
-    model: AbstractServed
-    coordinates: Coordinates
-    partition: Partition | None
-    window: float | None
+    def __init__(self, model: AbstractOnlineModel) -> None:
+        leaves, structure = jax.tree.flatten(model)
+        self._arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
+        self._functions = _compiled(structure, tuple(None if eqx.is_array(leaf) else leaf for leaf in leaves))
+        self._dtype = dtype_of(model)
 
-    @staticmethod
-    def of(
-        model: AbstractOnlineModel,
-        schema: Schema | None,
-        embedding: Embedding | None,
-        partition: Partition | None,
-        reorder: object,
-    ) -> "Service":
-        """From what a user gives; what is not given comes from the model's source."""
-        ahead = next((look for look in model.initials if not look.causal), None)
-        if ahead is not None:
-            raise ModelError(
-                f"The initial state of this model looks ahead: {type(ahead).__name__} reads the first value of every "
-                "channel, also of those that are not observed yet. Train it with initial=TimeZeroInitial() or LearntInitial(), "
-                "which do not."
-            )
-        if (schema is None) != (embedding is None):
-            raise ModelError("Give the schema and the embedding together: one means nothing without the other.")
-        if schema is not None and embedding is not None:
-            coordinates = embedding.coordinates(schema)
-        elif model.spec is not None:
-            coordinates = model.spec.coordinates
-        else:
-            raise ModelError(
-                "This model does not say how its log-signatures were made. Give the predictor the schema, the "
-                "embedding and the partition of its training data."
-            )
-        if coordinates.basis != model.basis:
-            raise ModelError(f"The model reads {model.basis!r}, but events are embedded in {coordinates.basis!r}.")
-        if coordinates.schema.continuous:
-            raise ModelError(
-                "The schema has continuous channels beside time, of which a predictor would have to know where they "
-                "are at every end of an interval. Use logcde.OnlineEmbedding and the model's own start, advance and predict."
-            )
-        rule = partition if partition is not None or model.spec is None else model.spec.partition
-        service = Service(served(model), coordinates, rule, None)
-        window = None if reorder is None else service.time(reorder)
-        return dataclasses.replace(service, window=window)
+    def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> ModelState:
+        """The leaves of the model's own state."""
+        first = InitialObservations(initial.first.astype(self._dtype), initial.seen, initial.at_start)
+        state = self._functions.start(self._arrays, first, static.astype(self._dtype))
+        leaves, self._treedef = jax.tree.flatten(state)
+        return tuple(np.asarray(leaf) for leaf in leaves)
 
-    def time(self, stamp: object) -> float:
-        """A stamp of the user's clock as time."""
-        return float(self.coordinates.schema.clock.times(read_stamps([stamp]))[0])
+    def advance(self, state: ModelState, logsigs: IntervalLogsigs) -> ModelState:
+        """One compiled call per interval."""
+        tree = self._tree(state)
+        for logsig in logsigs.astype(self._dtype):
+            tree = self._functions.advance(self._arrays, tree, logsig)
+        return tuple(np.asarray(leaf) for leaf in jax.tree.leaves(tree))
 
-    def check(self, time: float, row: np.ndarray) -> None:
-        """Refuse an event that could never be one."""
-        if not math.isfinite(time):
-            raise StreamError(f"The stamp of an event is {time}. Stamps are finite.")
-        if row.shape != (self.coordinates.channels,) or np.isinf(row).any():
-            raise StreamError(
-                f"The event at {time} has the values {row.tolist()}. Give one finite number for each of the "
-                f"{self.coordinates.channels} channels, NaN = not observed."
+    def advance_many(self, states: list[ModelState], logsigs: list[IntervalLogsigs]) -> list[ModelState]:
+        """One compiled call for all series."""
+        if len(states) == 1:
+            return [self.advance(states[0], logsigs[0])]
+        advanced = self._functions.advance_many(*self._padded(states, logsigs))
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(advanced)]
+        return [tuple(np.array(leaf[number]) for leaf in leaves) for number in range(len(states))]
+
+    def predict(self, state: ModelState, logsigs: IntervalLogsigs) -> Float[np.ndarray, "output"]:
+        """All intervals but the last one by one, then the last interval and the prediction in one call."""
+        if not len(logsigs):
+            return np.asarray(self._functions.predict(self._arrays, self._tree(state)))
+        tree = self._tree(self.advance(state, logsigs[:-1]) if len(logsigs) > 1 else state)
+        return np.asarray(self._functions.advance_and_predict(self._arrays, tree, logsigs[-1].astype(self._dtype)))
+
+    def predict_many(
+        self, states: list[ModelState], logsigs: list[IntervalLogsigs]
+    ) -> Float[np.ndarray, "series output"]:
+        """One compiled call for all series."""
+        return np.asarray(self._functions.predict_many(*self._padded(states, logsigs)))[: len(states)]
+
+    def _padded(
+        self, states: list[ModelState], logsigs: list[IntervalLogsigs]
+    ) -> tuple[list[Array], PyTree, np.ndarray, np.ndarray]:
+        """Arguments of the functions of many series, padded to powers of two so that few shapes are compiled."""
+        lengths = np.array([len(part) for part in logsigs])
+        series, longest = _round_up_to_power_of_two(len(states)), _round_up_to_power_of_two(int(lengths.max()))
+        padded = np.zeros((series, longest, logsigs[0].shape[1]), self._dtype)
+        for row, part in zip(padded, logsigs, strict=False):
+            row[: len(part)] = part
+        stacked = [np.stack([*leaves, *[leaves[0]] * (series - len(states))]) for leaves in zip(*states, strict=True)]
+        lengths = np.concatenate([lengths, np.zeros(series - len(states), np.int64)])
+        return self._arrays, self._tree(tuple(stacked)), padded, lengths
+
+    def _tree(self, state: ModelState) -> PyTree:
+        return jax.tree.unflatten(self._treedef, state)
+
+
+class _CompiledFunctions(NamedTuple):
+    """The methods of a model, each compiled, as functions of its arrays and of its state."""
+
+    start: Callable[..., Any]
+    advance: Callable[..., Any]
+    predict: Callable[..., Any]
+    advance_and_predict: Callable[..., Any]
+    advance_many: Callable[..., Any]
+    predict_many: Callable[..., Any]
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(structure: Hashable, others: tuple[Any, ...]) -> _CompiledFunctions:
+    """Compile once for all models of one structure. `others` has None where a leaf is an array."""
+
+    def model_of(arrays: list[Array]) -> AbstractOnlineModel:
+        rest = iter(arrays)
+        return jax.tree.unflatten(cast(Any, structure), [next(rest) if leaf is None else leaf for leaf in others])
+
+    def advance(arrays: list[Array], state: PyTree, logsigs: Array, length: Array) -> PyTree:
+        model = model_of(arrays)
+
+        def over_interval(state: PyTree, numbered: tuple[Array, Array]) -> tuple[PyTree, None]:
+            logsig, number = numbered
+            advanced = model.advance(state, logsig)
+            return jax.tree.map(lambda new, old: jnp.where(number < length, new, old), advanced, state), None
+
+        return jax.lax.scan(over_interval, state, (logsigs, jnp.arange(len(logsigs))))[0]
+
+    return _CompiledFunctions(
+        start=jax.jit(lambda arrays, initial, static: model_of(arrays).start(initial, static)),
+        advance=jax.jit(lambda arrays, state, logsig: model_of(arrays).advance(state, logsig)),
+        predict=jax.jit(lambda arrays, state: model_of(arrays).predict(state)),
+        advance_and_predict=jax.jit(
+            lambda arrays, state, logsig: model_of(arrays).predict(model_of(arrays).advance(state, logsig))
+        ),
+        advance_many=jax.jit(jax.vmap(advance, in_axes=(None, 0, 0, 0))),
+        predict_many=jax.jit(
+            jax.vmap(
+                lambda arrays, *series: model_of(arrays).predict(advance(arrays, *series)), in_axes=(None, 0, 0, 0)
             )
+        ),
+    )
+
+
+def _round_up_to_power_of_two(count: int) -> int:
+    return 1 << max(count - 1, 0).bit_length()

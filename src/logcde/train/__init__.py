@@ -1,14 +1,18 @@
-"""From a model and data to a trained model."""
+"""Training: `fit` and its options, losses and metrics, checkpoints, callbacks and calibration."""
 
 from logcde.train import losses as losses
 from logcde.train.calibration import calibrated as calibrated
 from logcde.train.callbacks import AbstractCallback as AbstractCallback
 from logcde.train.callbacks import JsonLog as JsonLog
+from logcde.train.callbacks import ProgressBar as ProgressBar
 from logcde.train.checkpoint import Checkpoints as Checkpoints
 from logcde.train.fit import fit as fit
 from logcde.train.fit import score as score
-from logcde.train.records import Epochs as Epochs
+from logcde.train.losses import AbstractMeasure as AbstractMeasure
+from logcde.train.options import Batching as Batching
+from logcde.train.options import Epochs as Epochs
+from logcde.train.options import Selection as Selection
+from logcde.train.options import Steps as Steps
 from logcde.train.records import Evaluation as Evaluation
 from logcde.train.records import Result as Result
-from logcde.train.records import Steps as Steps
 from logcde.train.records import Summary as Summary

@@ -1,7 +1,7 @@
-"""Probabilities that are as sure as they are right: a classifier's logits, divided by one number, its temperature.
+"""Calibrated probabilities by temperature scaling: a classifier's logits are divided by one number.
 
 The temperature is fitted to series that the classifier was not trained on (Guo et al., "On calibration of modern neural
-networks", 2017). Which class is the most probable never changes.
+networks", 2017). The most probable class never changes.
 """
 
 from typing import Any
@@ -14,13 +14,20 @@ from logcde.models import AbstractOnlineModel, Sum, predict
 from logcde.train.data import Data, Targets, examples_of
 
 LARGEST = 1e6
-"""Of the inverse of a temperature and of the temperature itself."""
+"""Bound of the temperature and of its inverse."""
 
 
 def calibrated(model: AbstractOnlineModel, logsigs: Data, targets: Targets, *, static: Any = None) -> Sum:
-    """A classifier with its logits divided by the temperature that suits these series, which it was not trained on.
+    """Divide a classifier's logits by the calibration temperature of series that it was not trained on.
 
-    It is an ordinary model: it can be saved, served online and be part of a `Sum`. The temperature is `1 / weight`.
+    Args:
+        model: A trained classifier.
+        logsigs: Log-signatures, or `Inputs`, of the calibration series.
+        targets: Their class labels.
+        static: Static features (series, static) of models that take some.
+
+    Returns:
+        An ordinary model, which can be saved, served online and be part of a `Sum`; the temperature is `1 / weight`.
 
     >>> import jax
     >>> from logcde import Basis, log_slice
@@ -29,8 +36,8 @@ def calibrated(model: AbstractOnlineModel, logsigs: Data, targets: Targets, *, s
     >>> model = log_slice(basis, hidden=4, block=1, outputs=2, key=jax.random.key(0))
     >>> logsigs = LogSignatures(np.ones((20, 3, 2)), np.full(20, 3), basis)
     >>> labels = np.arange(20) % 2
-    >>> sober = calibrated(model, logsigs, labels)
-    >>> bool(sober.weight < 1)  # the series are all the same, so nothing can be told from them
+    >>> calibrated_model = calibrated(model, logsigs, labels)
+    >>> bool(calibrated_model.weight < 1)  # equal series say nothing about the class
     True
     """
     examples = examples_of(model, logsigs, targets, static)
@@ -38,44 +45,45 @@ def calibrated(model: AbstractOnlineModel, logsigs: Data, targets: Targets, *, s
     if examples.targets.ndim == logits.ndim:
         raise TrainingError(
             f"The targets have shape {examples.targets.shape} and are no class labels, so there are no probabilities "
-            "to calibrate. Give a whole number for each series."
+            "to calibrate.",
+            "Give one integer for each series.",
         )
     labels = np.asarray(examples.targets)
-    if examples.each:
+    if examples.per_interval:
         valid = np.arange(labels.shape[1]) < np.asarray(examples.predicted)[:, None]
         logits, labels = logits[valid], labels[valid]
     return Sum([model], 1 / temperature_of(logits, labels), model.spec)
 
 
 def temperature_of(logits: Float[np.ndarray, "series class"], labels: Int[np.ndarray, "series"]) -> float:
-    """The temperature that makes the log loss of these logits smallest, and of one more that is wrong.
+    """The temperature that minimises the log loss of these logits and of one added, misclassified series.
 
-    Few series may all be right, and nothing would then be too sure for them. So one is added that is as sure as is
-    usual among them, and whose label is the runner-up. With b = 1 / temperature, the loss is convex in b. Newton's
-    method finds its minimum; a step that leaves the bracket around it becomes a bisection.
+    If all of a few series are classified correctly, the log loss alone would ask for a temperature of zero. So one
+    series is added, with the median of the sorted logits and the second most probable class as its label. The loss is
+    convex in b = 1 / temperature. Newton's method finds its minimum; a step that leaves the bracket around it becomes a
+    bisection.
 
-    >>> sure = np.array([[9.0, 0.0], [9.0, 0.0], [9.0, 0.0], [9.0, 0.0]])
-    >>> temperature_of(sure, np.array([0, 0, 0, 1])) > 5
+    >>> confident = np.array([[9.0, 0.0], [9.0, 0.0], [9.0, 0.0], [9.0, 0.0]])
+    >>> temperature_of(confident, np.array([0, 0, 0, 1])) > 5
     True
     """
     if not np.isfinite(logits).all():
-        raise TrainingError("The model gives numbers for these series that are not finite. Leave such series out.")
+        raise TrainingError("The model's predictions for these series are not finite.", "Leave such series out.")
     logits = logits - logits.max(axis=1, keepdims=True)
-    usual = np.median(np.sort(logits, axis=1), axis=0)
-    right = np.append(logits[np.arange(len(labels)), labels], usual[-2])
-    logits = np.vstack([logits, usual])
+    median = np.median(np.sort(logits, axis=1), axis=0)
+    right = np.append(logits[np.arange(len(labels)), labels], median[-2])
+    logits = np.vstack([logits, median])
 
-    def slopes(b: float) -> tuple[float, float]:
-        """The first and the second derivative."""
-        raised = np.exp(b * logits)
-        shares = raised / raised.sum(axis=1, keepdims=True)
-        mean = (shares * logits).sum(axis=1)
-        spread = (shares * np.square(logits - mean[:, None])).sum(axis=1)
-        return float((mean - right).sum()), float(spread.sum())
+    def derivatives(b: float) -> tuple[float, float]:
+        exponentials = np.exp(b * logits)
+        probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
+        mean = (probabilities * logits).sum(axis=1)
+        variance = (probabilities * np.square(logits - mean[:, None])).sum(axis=1)
+        return float((mean - right).sum()), float(variance.sum())
 
     low, high, b = 1 / LARGEST, LARGEST, 1.0
     for _ in range(200):
-        first, second = slopes(b)
+        first, second = derivatives(b)
         if first == 0:
             break
         low, high = (b, high) if first < 0 else (low, b)

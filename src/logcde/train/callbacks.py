@@ -1,11 +1,9 @@
-"""Being told about a run while it goes on: a protocol, and a log of one JSON line for each evaluation.
-
-A bar for people who wait: loss, validation, time left. Quiet where nobody looks.
-"""
+"""Callbacks of `fit`: the interface, a log with one JSON line per evaluation, and a progress bar."""
 
 import abc
 import dataclasses
 import os
+import threading
 from pathlib import Path
 
 import msgspec
@@ -17,46 +15,49 @@ from logcde.train.records import Evaluation, Summary
 
 
 class AbstractCallback(abc.ABC):
-    """Told about a run. An exception that it raises ends the run; with checkpoints, it can be resumed.
+    """Follows a training run. An exception that a callback raises ends the run; with checkpoints it can be resumed.
 
-    In runs over several processes only those of the first one are called.
+    Of several processes only the main one runs callbacks.
     """
 
     @abc.abstractmethod
     def on_start(self, step: int, steps: int) -> None:
-        """Training begins, or resumes after `step` steps, of `steps` at most."""
+        """Called when training starts, or resumes, after `step` of at most `steps` steps."""
 
     @abc.abstractmethod
     def on_steps(self, step: int, loss: float) -> None:
-        """Some more steps are done, the last one with this loss. Called about twice a second."""
+        """Called about twice a second, after `step` steps, with the loss of the last one."""
 
     @abc.abstractmethod
     def on_evaluation(self, evaluation: Evaluation, model: AbstractModel) -> None:
-        """The model has been looked at; it is the one of this step, not the best one."""
+        """Called after each evaluation, with the model that was evaluated (not the best one)."""
 
     @abc.abstractmethod
     def on_end(self, summary: Summary | None) -> None:
-        """Training is over; None if it was interrupted or failed."""
+        """Called when training is over, with None if it was interrupted or failed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class JsonLog(AbstractCallback):
-    """One line of JSON for each evaluation, put at the end of a file.
+    """Appends one line of JSON per evaluation to a file.
 
     A resumed run repeats the lines between its checkpoint and the interruption: the last line of a step counts.
+
+    Args:
+        path: The file; its folder is created.
     """
 
     path: Path | str
 
     def on_start(self, step: int, steps: int) -> None:
-        """Make the folder."""
+        """Create the folder of the file."""
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
 
     def on_steps(self, step: int, loss: float) -> None:
-        """Nothing."""
+        """Do nothing: only evaluations are logged."""
 
     def on_evaluation(self, evaluation: Evaluation, model: AbstractModel) -> None:
-        """Add a line, in a single write."""
+        """Append a line in a single write, so that lines of several runs do not mix."""
         line = msgspec.json.encode(evaluation) + b"\n"
         file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
@@ -65,40 +66,58 @@ class JsonLog(AbstractCallback):
             os.close(file)
 
     def on_end(self, summary: Summary | None) -> None:
-        """Nothing."""
+        """Do nothing: every line is on disk already."""
+
+
+class _Display(threading.local):
+    """What a progress bar shows in the current thread."""
+
+    progress: Progress | None = None
+    validation: str = ""
 
 
 class ProgressBar(AbstractCallback):
-    """A line that moves, if `console` is a terminal; nothing at all otherwise."""
+    """Progress bar with loss, validation scores and remaining time; off when the console is not a terminal.
+
+    One object can serve runs in several threads, as the default of `fit` does.
+
+    Args:
+        console: Where to draw; stderr by default.
+    """
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console
-        self._bar: Progress | None = None
-        self._validation = ""
+        self._display = _Display()
+
+    def __repr__(self) -> str:
+        return "ProgressBar()" if self._console is None else f"ProgressBar({self._console!r})"
 
     def on_start(self, step: int, steps: int) -> None:
-        """Show it."""
+        """Draw the bar."""
         console = Console(stderr=True) if self._console is None else self._console
         if not console.is_terminal:
             return
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-        self._bar = Progress(*columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=console)
-        self._validation = ""
-        self._bar.add_task("compiling", total=steps, completed=step)
-        self._bar.start()
+        times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        progress = Progress(*columns, *times, console=console)
+        progress.add_task("compiling", total=steps, completed=step)
+        progress.start()
+        self._display.progress, self._display.validation = progress, ""
 
     def on_steps(self, step: int, loss: float) -> None:
-        """Move it."""
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=step, description=f"loss {loss:.4g}{self._validation}")
+        """Advance the bar and show the loss."""
+        progress = self._display.progress
+        if progress is not None:
+            description = f"loss {loss:.4g}{self._display.validation}"
+            progress.update(progress.task_ids[0], completed=step, description=description)
 
     def on_evaluation(self, evaluation: Evaluation, model: AbstractModel) -> None:
-        """Show how the validation series do from now on."""
+        """Show the validation scores from now on."""
         numbers = ((name, value) for name, value in evaluation.validation.items() if value is not None)
-        self._validation = "".join(f", validation {name} {value:.4g}" for name, value in numbers)
+        self._display.validation = "".join(f", validation {name} {value:.4g}" for name, value in numbers)
 
     def on_end(self, summary: Summary | None) -> None:
-        """Leave it as it is."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        """Stop drawing and leave the bar on the screen."""
+        if self._display.progress is not None:
+            self._display.progress.stop()
+            self._display.progress = None

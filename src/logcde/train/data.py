@@ -1,10 +1,8 @@
-"""Examples to learn from: the inputs of many series and a target for each, checked and in one dtype.
+"""Training data: checked examples, buckets of similar length, and the mini-batches of every epoch.
 
-Mini-batches: series of like length side by side, in an order that follows from a seed and the epoch alone.
-
-Series are sorted into few buckets by their number of intervals, and padded only to the longest of their bucket, so
-that few shapes are compiled and little is computed for nothing. All series of a batch are from one bucket. Row -1
-fills a batch that is short.
+Series are sorted into a few buckets by their number of intervals and padded only to the longest of their bucket, so
+that few shapes are compiled and little padding is computed. All series of a batch come from one bucket; row -1 pads a
+batch. The batches of an epoch depend on the seed and the epoch's number alone, so a resumed run sees the same ones.
 """
 
 import dataclasses
@@ -18,41 +16,46 @@ import numpy as np
 from jaxtyping import Array, Int, Int32, Num
 
 from logcde.embedding import LogSignatures
-from logcde.errors import TrainingError
+from logcde.errors import TrainingError, Where
 from logcde.models import AbstractModel, Inputs
 from logcde.models.model import dtype_of
+from logcde.train.options import Batching, Validation
 
 Data: TypeAlias = LogSignatures | Inputs
 Targets: TypeAlias = Array | np.ndarray | Sequence
-Validation: TypeAlias = float | int | np.ndarray | Sequence
-"""A fraction, positions or a mask, or a pair of data and targets."""
+
+LARGEST_CALL_ROWS = 2**18
+LARGEST_CALL_STEPS = 1024
+"""Bounds of the row numbers that one call of the compiled program takes."""
+SMALL_BYTES = 2**22
+"""Data sets are padded up to this size, so that small ones share a compiled program."""
 
 
 class Examples(eqx.Module):
-    """Series and their targets, one for each interval if `each`. Targets of padded intervals are zero.
+    """Inputs of many series and their targets. Targets of padded intervals are zero.
 
-    All arrays are NumPy's, until they are put on devices as buckets.
+    All arrays are NumPy arrays on the host until the buckets are put on devices.
     """
 
     inputs: Inputs
     targets: Num[Array | np.ndarray, "series ..."]
-    each: bool = eqx.field(static=True)
+    per_interval: bool = eqx.field(static=True)
 
     def __len__(self) -> int:
         return len(self.targets)
 
     def __getitem__(self, series: np.ndarray) -> "Examples":
-        """Some of them, by position."""
+        """Some of the series, by position."""
         return jax.tree.map(lambda leaf: leaf[series], self)
 
     @property
     def predicted(self) -> Int[Array | np.ndarray, "series"]:
-        """How many intervals of each series have a prediction, if each one has."""
+        """Number of predictions of each series, for models that predict at each interval or query."""
         return self.inputs.length if self.inputs.queries is None else self.inputs.queries
 
 
 def examples_of(model: AbstractModel, data: Data, targets: Targets, static: Any = None) -> Examples:
-    """What `fit` was given, in the dtype of the model and in the form that its predictions have.
+    """Check the arguments of `fit` and convert them to the dtype and shape of the model's predictions.
 
     >>> from logcde import Basis, log_slice
     >>> basis = Basis.of_width(2, 1)
@@ -65,58 +68,64 @@ def examples_of(model: AbstractModel, data: Data, targets: Targets, static: Any 
     if isinstance(data, Inputs):
         if static is not None:
             raise TrainingError(
-                "Inputs have their static features in them. Give either Inputs or static=..., not both."
+                "Inputs contain their static features, but static=... was given as well.",
+                "Pass either Inputs, or log-signatures and static=....",
             )
         inputs = jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, data)
     else:
         inputs = Inputs.of(data, None if static is None else np.asarray(static, dtype), dtype)
     if not len(inputs):
-        raise TrainingError("There are no series to learn from. Give at least one.")
+        raise TrainingError("There are no series to train on.", "Give at least one.")
     shape = eqx.filter_eval_shape(model, inputs[0]).shape
-    checked = _targets_of(np.asarray(targets), np.asarray(inputs.outputs), shape, dtype)
+    checked = _checked_targets(np.asarray(targets), np.asarray(inputs.outputs), shape, dtype)
     return Examples(jax.tree.map(np.asarray, inputs), checked, len(shape) == 2)
 
 
-def split(examples: Examples, validation: Validation, rng: np.random.Generator) -> np.ndarray:
-    """The positions of series that are held out: a fraction of them, drawn at random, or those that are given."""
+def held_out_series(examples: Examples, validation: Validation, rng: np.random.Generator) -> np.ndarray:
+    """Positions of the validation series: a fraction drawn at random, or the given positions or mask."""
     count = len(examples)
     if isinstance(validation, float | int):
         held_out = round(count * validation)
         if not (0 < validation < 1 and 0 < held_out < count):
             raise TrainingError(
                 f"validation={validation} of {count} series leaves {count - held_out} for training and {held_out} for "
-                "validation. Give a fraction that leaves some for both, the positions of series, or None."
+                "validation.",
+                "Give a fraction that leaves some for both, the positions of series, or None.",
             )
         return np.sort(rng.permutation(count)[:held_out])
     positions = np.asarray(validation)
     chosen = np.flatnonzero(positions) if positions.dtype == bool and len(positions) == count else np.unique(positions)
     if not np.issubdtype(chosen.dtype, np.integer) or not len(chosen) or chosen[0] < 0 or chosen[-1] >= count:
         raise TrainingError(
-            f"The validation series are not positions among {count} series. Give a fraction, whole numbers from 0 to "
-            f"{count - 1}, a mask of {count}, a pair (logsigs, targets), or None."
+            f"The validation series are not positions among {count} series.",
+            f"Give a fraction, integers from 0 to {count - 1}, a Boolean mask of length {count}, a pair (logsigs, "
+            "targets), or None.",
         )
     if len(chosen) == count:
-        raise TrainingError(f"All {count} series are for validation, which leaves none for training.")
+        raise TrainingError(
+            f"All {count} series are for validation, which leaves none for training.", "Validate on fewer series."
+        )
     return chosen
 
 
-def _targets_of(targets: np.ndarray, lengths: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Targets with one axis for each of predictions' (`shape`, of one series), or one less for class labels."""
+def _checked_targets(targets: np.ndarray, lengths: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Targets with the axes of predictions (`shape`, of one series), without the last axis for class labels."""
     *intervals, outputs = shape
     count = len(lengths)
     fits = targets.ndim in (len(shape), len(shape) + 1) and len(targets) == count
     if fits and intervals:
         fits = targets.shape[1] >= lengths.max(initial=0)
-    whole = targets.dtype.kind in "iub"
+    integers = targets.dtype.kind in "iub"
     labels = targets.ndim == len(shape)
     if fits and labels and outputs == 1:
         targets, labels = targets[..., None], False
-    if not fits or (not labels and targets.shape[-1] != outputs) or (labels and not whole):
+    if not fits or (not labels and targets.shape[-1] != outputs) or (labels and not integers):
         wanted = " x ".join(["series", *(["interval"] if intervals else []), f"{outputs} outputs"])
         sizes = f"{count} series" + (f" of up to {lengths.max()} intervals" if intervals else "")
         raise TrainingError(
             f"The targets have shape {targets.shape} and dtype {targets.dtype}, but the model predicts {wanted} for "
-            f"{sizes}. Give one number for each, or whole numbers without the last axis if they are class labels."
+            f"{sizes}.",
+            "Give one number for each prediction, or integers without the last axis if they are class labels.",
         )
     if not labels:
         targets = targets.astype(dtype)
@@ -126,76 +135,74 @@ def _targets_of(targets: np.ndarray, lengths: np.ndarray, shape: tuple[int, ...]
         targets = targets[:, : intervals[0]]
         missing = intervals[0] - targets.shape[1]
         targets = np.pad(targets, [(0, 0), (0, missing)] + [(0, 0)] * (targets.ndim - 2))
-    _check_contents(targets, labels, outputs)
+    _check_values(targets, labels, outputs)
     return targets.astype(np.int32) if labels else targets
 
 
-def _check_contents(targets: np.ndarray, labels: bool, outputs: int) -> None:
+def _check_values(targets: np.ndarray, labels: bool, outputs: int) -> None:
     wrong = (targets < 0) | (targets >= outputs) if labels else ~np.isfinite(targets)
     if wrong.any():
-        place = tuple(int(k) for k in np.argwhere(wrong)[0])
-        where = f"series number {place[0]}" + (f", interval {place[1]}" if targets.ndim + labels == 3 else "")
-        what = f"Class labels go from 0 to {outputs - 1}" if labels else "Targets have to be finite"
-        raise TrainingError(f"The target of {where} is {targets[place]}. {what}; leave out series without a target.")
+        index = tuple(int(k) for k in np.argwhere(wrong)[0])
+        place = f"series number {index[0]}" + (f", interval {index[1]}" if targets.ndim + labels == 3 else "")
+        allowed = f"Class labels go from 0 to {outputs - 1}" if labels else "Targets have to be finite"
+        raise TrainingError(
+            f"The target of {place} is {targets[index]}.",
+            f"{allowed}; leave out series without a target.",
+            where=Where(series=index[0]),
+        )
 
 
-MOST_ROWS = 2**18
-MOST_STEPS = 1024
-LITTLE = 2**22
-"""Bytes that data may be filled up to."""
+def bucket_edges(lengths: Int[np.ndarray, "series"], batching: Batching) -> tuple[int, ...]:
+    """The longest length of each bucket: the longest of all, then at most half of it while that leaves a full batch.
 
-
-def bucket_edges(lengths: Int[np.ndarray, "series"], batch: int, most: int) -> tuple[int, ...]:
-    """The longest series of each bucket: halves of the longest, as long as they leave a full batch in the bucket.
-
-    >>> bucket_edges(np.array([3] * 40 + [4] * 40 + [16] * 50), batch=32, most=4)
+    >>> bucket_edges(np.array([3] * 40 + [4] * 40 + [16] * 50), Batching(size=32, buckets=4))
     (4, 16)
-    >>> bucket_edges(np.array([3] * 2 + [16] * 50), batch=32, most=4)
+    >>> bucket_edges(np.array([3] * 2 + [16] * 50), Batching(size=32, buckets=4))
     (16,)
     """
     ordered = np.sort(lengths)
     edges = [int(ordered[-1])]
-    while len(edges) < most and edges[0]:
+    while len(edges) < batching.buckets and edges[0]:
         shorter = ordered[ordered <= edges[0] // 2]
-        if len(shorter) < batch:
+        if len(shorter) < batching.size:
             break
         ordered = shorter
         edges.insert(0, int(ordered[-1]))
     return tuple(edges)
 
 
-def buckets_of(examples: Examples, batch: int, most: int) -> tuple[Examples, ...]:
-    """The same examples in buckets, each padded no more than it needs."""
+def buckets_of(examples: Examples, batching: Batching) -> tuple[Examples, ...]:
+    """The examples sorted into buckets, each padded to its own longest series."""
     lengths = np.asarray(examples.inputs.length)
-    edges = bucket_edges(lengths, batch, most)
+    edges = bucket_edges(lengths, batching)
     owner = np.searchsorted(edges, lengths)
     return tuple(_cropped(examples[np.flatnonzero(owner == k)], edge) for k, edge in enumerate(edges))
 
 
 def _cropped(examples: Examples, edge: int) -> Examples:
-    """Without the intervals that no series of these has."""
+    """The examples without the intervals beyond `edge`, which are padding in all of them."""
     inputs = examples.inputs
     queries = edge if inputs.queries is None else int(np.max(examples.predicted))
     cropped = eqx.tree_at(lambda tree: tree.inputs.steps, examples, inputs.steps[:, :edge])
     if inputs.ends is not None:
         ends = np.clip(inputs.ends[:, :queries], 0, max(edge - 1, 0))
         cropped = eqx.tree_at(lambda tree: tree.inputs.ends, cropped, ends)
-    if examples.each:
+    if examples.per_interval:
         cropped = eqx.tree_at(lambda tree: tree.targets, cropped, examples.targets[:, :queries])
     return cropped
 
 
-def filled(examples: Examples) -> Examples:
-    """The same examples and some that no row of a batch names, so that data sets of like size share a program."""
+def pad_series(examples: Examples) -> Examples:
+    """Append empty series that no batch contains, so that data sets of similar size share a compiled program."""
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(examples)) // len(examples)
-    missing = rounded(len(examples), min(256, LITTLE // max(size, 1))) - len(examples)
+    missing = round_up_coarsely(len(examples), min(256, SMALL_BYTES // max(size, 1))) - len(examples)
     return jax.tree.map(lambda leaf: np.pad(leaf, [(0, missing)] + [(0, 0)] * (leaf.ndim - 1)), examples)
 
 
-def rounded(count: int, least: int) -> int:
-    """A little more, one of few numbers: the least, or a multiple of a quarter of the power of two below.
+def round_up_coarsely(count: int, least: int) -> int:
+    """Round up to one of a few sizes: `least`, or a multiple of a quarter of the power of two below.
 
-    >>> rounded(10, 64), rounded(151, 64), rounded(1000, 64)
+    >>> round_up_coarsely(10, 64), round_up_coarsely(151, 64), round_up_coarsely(1000, 64)
     (64, 160, 1024)
     """
     unit = 1 << max(count.bit_length() - 3, 0)
@@ -203,13 +210,19 @@ def rounded(count: int, least: int) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
-    """Which series make up each step: `sizes` are those of the buckets, `width` a batch and what fills it up.
+class BatchOrder:
+    """The series of each step's mini-batch, for every epoch.
 
-    >>> plan = Plan(sizes=(5, 2), batch=2, width=2, seed=(7,))
-    >>> plan.per_epoch
+    Attributes:
+        sizes: Number of series in each bucket.
+        batch: Series in a mini-batch.
+        width: Rows of a mini-batch with padding: a multiple of the number of devices.
+        seed: Seed of the shuffling.
+
+    >>> order = BatchOrder(sizes=(5, 2), batch=2, width=2, seed=(7,))
+    >>> order.per_epoch
     4
-    >>> bucket, rows = plan.epoch(0)
+    >>> bucket, rows = order.epoch(0)
     >>> rows.shape, sorted(rows[bucket == 0].ravel().tolist())
     ((4, 2), [-1, 0, 1, 2, 3, 4])
     """
@@ -221,50 +234,50 @@ class Plan:
 
     @property
     def per_epoch(self) -> int:
-        """Steps in an epoch; short batches are kept."""
+        """Steps in an epoch; the last batch of a bucket may be short."""
         return sum(-(-size // self.batch) for size in self.sizes)
 
     @property
     def longest(self) -> int:
-        """The most steps that `steps` gives at once."""
-        return max(1, min(MOST_STEPS, MOST_ROWS // self.width))
+        """The largest number of steps that `steps` returns."""
+        return max(1, min(LARGEST_CALL_STEPS, LARGEST_CALL_ROWS // self.width))
 
     def epoch(self, number: int) -> tuple[Int32[np.ndarray, "step"], Int32[np.ndarray, "step row"]]:
-        """The bucket and the rows in it of every step of an epoch."""
-        return _epoch(self, number)
+        """The bucket of every step of an epoch, and the rows in that bucket."""
+        return _shuffled_epoch(self, number)
 
     def steps(self, first: int, count: int) -> tuple[Int32[np.ndarray, "longest"], Int32[np.ndarray, "longest row"]]:
-        """The same of `count` steps from number `first` on, in arrays of one size whatever the count."""
+        """Bucket and rows of `count` steps from step `first` on, in arrays of one size whatever the count."""
         bucket = np.zeros(self.longest, np.int32)
         rows = np.full((self.longest, self.width), -1, np.int32)
         done = 0
         while done < count:
             number, start = divmod(first + done, self.per_epoch)
             part = slice(start, start + count - done)
-            buckets_here, rows_here = self.epoch(number)
-            size = len(buckets_here[part])
-            bucket[done : done + size] = buckets_here[part]
-            rows[done : done + size] = rows_here[part]
+            epoch_bucket, epoch_rows = self.epoch(number)
+            size = len(epoch_bucket[part])
+            bucket[done : done + size] = epoch_bucket[part]
+            rows[done : done + size] = epoch_rows[part]
             done += size
         return bucket, rows
 
 
 @functools.lru_cache(maxsize=2)
-def _epoch(plan: Plan, number: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng((*plan.seed, number))
-    bucket = np.repeat(np.arange(len(plan.sizes), dtype=np.int32), [-(-size // plan.batch) for size in plan.sizes])
-    rows = np.concatenate([batched(rng.permutation(size), plan.batch, plan.width) for size in plan.sizes])
-    order = rng.permutation(len(bucket))
-    return bucket[order], rows[order]
+def _shuffled_epoch(order: BatchOrder, number: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng((*order.seed, number))
+    bucket = np.repeat(np.arange(len(order.sizes), dtype=np.int32), [-(-size // order.batch) for size in order.sizes])
+    rows = np.concatenate([cut_into_batches(rng.permutation(size), order.batch, order.width) for size in order.sizes])
+    shuffled = rng.permutation(len(bucket))
+    return bucket[shuffled], rows[shuffled]
 
 
-def batched(rows: Int[np.ndarray, "series"], batch: int, width: int) -> Int32[np.ndarray, "step row"]:
-    """Rows cut into batches, filled up with -1.
+def cut_into_batches(rows: Int[np.ndarray, "series"], batch: int, width: int) -> Int32[np.ndarray, "step row"]:
+    """Cut row numbers into batches and pad each to `width` with -1.
 
-    >>> batched(np.arange(3), batch=2, width=4).tolist()
+    >>> cut_into_batches(np.arange(3), batch=2, width=4).tolist()
     [[0, 1, -1, -1], [2, -1, -1, -1]]
     """
     steps = -(-len(rows) // batch)
-    filled = np.full(steps * batch, -1, np.int32)
-    filled[: len(rows)] = rows
-    return np.pad(filled.reshape(steps, batch), ((0, 0), (0, width - batch)), constant_values=-1)
+    padded = np.full(steps * batch, -1, np.int32)
+    padded[: len(rows)] = rows
+    return np.pad(padded.reshape(steps, batch), ((0, 0), (0, width - batch)), constant_values=-1)

@@ -1,4 +1,4 @@
-"""`fit`: from a model, log-signatures and targets to a trained model, and `score`: how well one does."""
+"""`fit` trains a model on log-signatures and targets; `score` measures one on other series."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,17 +11,26 @@ import optax
 from jaxtyping import PRNGKeyArray
 
 from logcde.embedding import LogSignatures
-from logcde.errors import TrainingError
 from logcde.models import AbstractModel, Inputs
 from logcde.train import losses
 from logcde.train.callbacks import AbstractCallback, ProgressBar
 from logcde.train.checkpoint import Checkpoints, fingerprint_of
-from logcde.train.data import Data, Examples, Plan, Targets, Validation, buckets_of, examples_of, filled, split
-from logcde.train.loop import Run
+from logcde.train.data import (
+    BatchOrder,
+    Data,
+    Examples,
+    Targets,
+    buckets_of,
+    examples_of,
+    held_out_series,
+    pad_series,
+)
+from logcde.train.loop import TrainingLoop
 from logcde.train.losses import AbstractMeasure
-from logcde.train.parallel import Devices, leads, mesh_of, place, whole
-from logcde.train.records import Duration, Epochs, Result
-from logcde.train.steps import Evaluator, Task
+from logcde.train.options import Batching, Duration, Epochs, Selection, Validation
+from logcde.train.parallel import Devices, is_main_process, mesh_of, put_on_mesh, round_up_to_devices
+from logcde.train.records import Result
+from logcde.train.steps import Evaluator, TrainStep
 
 
 def fit(
@@ -30,47 +39,51 @@ def fit(
     targets: Targets,
     *,
     loss: AbstractMeasure = losses.mse,
-    metrics: Sequence[AbstractMeasure] = (),
     static: Any = None,
-    validation: Validation | None = 0.15,
     optimiser: optax.GradientTransformation = optax.adam(1e-3),
     clip: float | None = 1.0,
     penalty: float = 0.0,
-    batch: int = 32,
-    buckets: int = 4,
+    batching: Batching = Batching(size=32, buckets=4),
     duration: Duration = Epochs(100),
-    every: Duration = Epochs(1),
-    patience: int | None = 20,
-    latest: bool = False,
+    selection: Selection = Selection(validation=0.15, metrics=(), every=Epochs(1), patience=20, latest=False),
     checkpoints: Checkpoints | None = None,
-    callbacks: Sequence[AbstractCallback] = (),
-    progress: bool = True,
+    callbacks: Sequence[AbstractCallback] = (ProgressBar(),),
     devices: Devices | None = None,
     key: PRNGKeyArray,
 ) -> Result:
-    """Train a model, and keep the one that does best on series that it was not trained on.
+    """Train a model and return the one with the best validation score.
 
-    The same arguments give the same result, bit for bit, on the same machine.
+    The same arguments give the same result, bit for bit, on the same machine. Scaling that belongs to the model is
+    fitted first, on the training series only.
 
-    **Data.** `logsigs` are log-signatures, with `static` features (series, static) if the model takes some, or
-    `Inputs`. `targets` are (series, outputs), or (series, interval, outputs) for models that predict at each interval,
-    where those beyond a series' last interval are not looked at; the last axis is left out for class labels, and may be
-    if there is one output. `validation` is a fraction of the series, which are then drawn at random, or their
-    positions, or a pair (logsigs, targets) of other series, or None. Scaling that belongs to the model is fitted on the
-    training part only.
+    Args:
+        model: The model to start from; it is not changed.
+        logsigs: Log-signatures, or `Inputs`.
+        targets: (series, outputs), or (series, interval, outputs) for models that predict at each interval; targets
+            beyond a series' last interval are ignored. Class labels are integers without the last axis, which may also
+            be left out for a single output.
+        loss: What to minimise: one of `logcde.losses`, or your own `AbstractMeasure`.
+        static: Static features (series, static) of models that take some; `Inputs` contain theirs.
+        optimiser: Any Optax gradient transformation, schedules included.
+        clip: Largest norm of the gradient over all parameters; None does not clip.
+        penalty: Factor of the model's own penalty (the size of its vector field), which is added to the loss.
+        batching: How series form mini-batches.
+        duration: Length of the training in `Epochs` or `Steps`.
+        selection: Validation series, metrics, early stopping, and which model is returned.
+        checkpoints: Where to save the state of the run. When `fit` is called again with the same arguments, it resumes
+            there; only `duration` and `patience` may differ.
+        callbacks: Follow the run. Pass `()` for no progress bar, or the bar among others of your own.
+        devices: Devices that share each batch; all of JAX's by default. Of several processes, each calls `fit` alike.
+        key: Seed of the validation split, of shuffling, and of models that are random in training.
 
-    **Steps.** The `loss` of a batch, plus `penalty` times the model's own, is made smaller by any Optax `optimiser`, on
-    gradients whose norm over all parameters is at most `clip`. Series are sorted by length into at most `buckets`
-    shapes and shuffled in each epoch; a last batch that is short is kept, and its mean is over what it has.
+    Returns:
+        The selected and the last model, the history of evaluations and a summary.
 
-    **Selection.** After `every` so many steps or epochs, and at the end of the `duration`, the validation series are
-    predicted. The first of the `metrics`, or the loss without any, decides which model is best; of equal ones it is the
-    earliest, or the `latest`. After `patience` evaluations in a row without one better than all before, training ends.
-
-    **Safety.** With `checkpoints`, a run that is interrupted or killed goes on when `fit` is called again with the same
-    arguments; only `duration` and `patience` may change. A loss that is not finite raises `NonFiniteError`.
-
-    **Parallel.** Each batch is spread over `devices`, all of JAX's if None; each process of several calls `fit` alike.
+    Raises:
+        TrainingError: Data or options do not fit each other or the model.
+        NonFiniteError: The loss or a parameter became infinite or NaN; it carries the last finite model.
+        CheckpointError: The checkpoint cannot be read or belongs to another run.
+        TrainingInterrupted: Ctrl-C was pressed; it carries the model so far.
 
     >>> from logcde import Basis, log_slice
     >>> basis = Basis.of_width(2, 2)
@@ -78,57 +91,56 @@ def fit(
     >>> logsigs = LogSignatures(values, np.full(64, 5), basis)
     >>> model = log_slice(basis, hidden=8, block=1, outputs=1, key=jax.random.key(0))
     >>> result = fit(model, logsigs, values.sum(axis=(1, 2)), duration=Epochs(3), key=jax.random.key(1))
-    >>> [round(look.epoch) for look in result.history], result.summary.validation_series
+    >>> [round(evaluation.epoch) for evaluation in result.history], result.summary.validation_series
     ([1, 2, 3], 10)
     """
-    for name, number in (("batch", batch), ("buckets", buckets)):
-        if number < 1:
-            raise TrainingError(f"{name}={number} is too small. Give at least 1.")
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         key = jax.random.wrap_key_data(key)
     seed = tuple(np.asarray(jax.random.key_data(key)).ravel().tolist())
     spec = logsigs.spec if isinstance(logsigs, LogSignatures) else None
-    training, validating, held_out = _divided(model, examples_of(model, logsigs, targets, static), validation, seed)
+    examples = examples_of(model, logsigs, targets, static)
+    training, validating, held_out = _split(model, examples, selection.validation, seed)
     model = model.fit_preprocessing(jax.tree.map(jnp.asarray, training.inputs), spec)
     parameters, rest = eqx.partition(model, eqx.is_inexact_array)
 
     mesh = mesh_of(devices)
-    task = Task(rest, loss, optimiser, clip, penalty, mesh)
-    state = task.begin(parameters)
-    parts = buckets_of(training, batch, buckets)
-    plan = Plan(tuple(map(len, parts)), batch, whole(batch, mesh), (*seed, 1))
-    measures = (loss, *metrics)
-    evaluator = None if validating is None else Evaluator.of(rest, measures, validating, batch, buckets, mesh)
+    train_step = TrainStep(rest, loss, optimiser, clip, penalty, mesh)
+    initial = train_step.initial_state(parameters)
+    buckets = buckets_of(training, batching)
+    order = BatchOrder(tuple(map(len, buckets)), batching.size, round_up_to_devices(batching.size, mesh), (*seed, 1))
+    measures = (loss, *selection.metrics)
     decisive = {
         "loss": loss,
-        "metrics": tuple(metrics),
         "clip": clip,
         "penalty": penalty,
-        "batch": batch,
-        "buckets": plan.sizes,
-        "every": every,
-        "latest": latest,
+        "batching.size": batching.size,
+        "batching.buckets": order.sizes,
+        "selection.metrics": tuple(selection.metrics),
+        "selection.every": selection.every,
+        "selection.latest": selection.latest,
         "key": seed,
     }
-    run = Run(
-        task=task,
-        plan=plan,
-        buckets=place(mesh, tuple(map(filled, parts))),
-        key=place(mesh, key),
-        evaluator=evaluator,
-        selector=(*metrics, loss)[0],
-        latest=latest,
-        steps=duration.steps(plan.per_epoch),
-        every=every.steps(plan.per_epoch),
-        patience=patience,
+    loop = TrainingLoop(
+        train_step=train_step,
+        order=order,
+        buckets=put_on_mesh(mesh, tuple(map(pad_series, buckets))),
+        key=put_on_mesh(mesh, key),
+        evaluator=None if validating is None else Evaluator.of(rest, measures, validating, batching, mesh),
+        selector=(*selection.metrics, loss)[0],
+        latest=selection.latest,
+        steps=duration.steps(order.per_epoch),
+        every=selection.every.steps(order.per_epoch),
+        patience=selection.patience,
         checkpoints=checkpoints,
-        fingerprint={} if checkpoints is None else fingerprint_of(task, state, (training, validating), decisive),
-        callbacks=(*callbacks, *((ProgressBar(),) if progress else ())) if leads() else (),
+        fingerprint=(
+            {} if checkpoints is None else fingerprint_of(train_step, initial, (training, validating), decisive)
+        ),
+        callbacks=tuple(callbacks) if is_main_process() else (),
     )
-    moment, summary = run(state)
-    last = run.model(moment.state.parameters)
-    best = run.model(moment.best) if moment.journal.best_score is not None else last
-    return Result(best, last, moment.journal.history, summary, held_out)
+    state, summary = loop(initial)
+    last = loop.model(state.current.parameters)
+    best = loop.model(state.best) if state.progress.best_score is not None else last
+    return Result(best, last, state.progress.history, summary, held_out)
 
 
 def score(
@@ -138,10 +150,22 @@ def score(
     measure: AbstractMeasure = losses.mse,
     *,
     static: Any = None,
-    batch: int = 32,
+    batching: Batching = Batching(),
     devices: Devices | None = None,
 ) -> float:
-    """A loss or metric over all of these series, for example those of a test set.
+    """Compute a loss or metric over all of these series, for example those of a test set.
+
+    Args:
+        model: The model to measure.
+        logsigs: Log-signatures, or `Inputs`.
+        targets: As for `fit`.
+        measure: The loss or metric.
+        static: Static features (series, static) of models that take some.
+        batching: How many series to predict at a time; the result depends on it to rounding only.
+        devices: Devices that share each batch; all of JAX's by default.
+
+    Returns:
+        The weighted mean of the measure over series, and over their intervals if the model predicts at each.
 
     >>> from logcde import Basis, log_slice
     >>> basis = Basis.of_width(2, 1)
@@ -153,17 +177,17 @@ def score(
     examples = examples_of(model, logsigs, targets, static)
     parameters, rest = eqx.partition(model, eqx.is_inexact_array)
     mesh = mesh_of(devices)
-    evaluator = Evaluator.of(rest, (measure,), examples, batch, 4, mesh)
-    return evaluator(place(mesh, parameters))[measure.name]
+    evaluator = Evaluator.of(rest, (measure,), examples, batching, mesh)
+    return evaluator(put_on_mesh(mesh, parameters))[measure.name]
 
 
-def _divided(
+def _split(
     model: AbstractModel, examples: Examples, validation: Validation | None, seed: tuple[int, ...]
 ) -> tuple[Examples, Examples | None, np.ndarray | None]:
-    """What to train on, what to validate on, and which series these were."""
+    """Training examples, validation examples, and the positions of the latter if they were held out."""
     if validation is None or (isinstance(validation, float | int) and validation == 0):
         return examples, None, None
     if isinstance(validation, tuple) and len(validation) == 2 and isinstance(validation[0], LogSignatures | Inputs):
         return examples, examples_of(model, *validation), None
-    held_out = split(examples, validation, np.random.default_rng((*seed, 0)))
+    held_out = held_out_series(examples, validation, np.random.default_rng((*seed, 0)))
     return examples[np.setdiff1d(np.arange(len(examples)), held_out)], examples[held_out], held_out

@@ -1,9 +1,4 @@
-"""Ctrl-C between two steps: asked for once, it waits for the steps that are under way; asked for twice, it does not.
-
-A program that takes being asked to end (SIGTERM) as Ctrl-C has both handled alike.
-
-The loop around the compiled steps: it looks at the model, remembers the best, saves, and stops in good order.
-"""
+"""The loop around the compiled steps: evaluates, keeps the best model, writes checkpoints, handles Ctrl-C."""
 
 import contextlib
 import dataclasses
@@ -24,59 +19,53 @@ from logcde.errors import NonFiniteError, TrainingInterrupted
 from logcde.models import AbstractModel
 from logcde.train.callbacks import AbstractCallback
 from logcde.train.checkpoint import Checkpoints, decode, encode
-from logcde.train.data import Examples, Plan
+from logcde.train.data import BatchOrder, Examples
 from logcde.train.losses import AbstractMeasure
-from logcde.train.parallel import AXIS, agree, leads, place, share
-from logcde.train.records import Journal, Pace, Summary
-from logcde.train.steps import Call, Evaluator, Parameters, State, Task, run
+from logcde.train.parallel import AXIS, agree_across_processes, broadcast_from_main, is_main_process, put_on_mesh
+from logcde.train.records import RunProgress, Summary
+from logcde.train.steps import Evaluator, Parameters, StepBatches, StepState, TrainStep, run_steps
 
-
-@dataclasses.dataclass
-class Interrupt:
-    """Whether someone asked to stop."""
-
-    asked: bool = False
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[Interrupt]:
-    """Within it, Ctrl-C only asks. Where Python does not handle Ctrl-C itself, nothing changes."""
-    interrupt = Interrupt()
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield interrupt
-        return
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        if interrupt.asked:
-            raise KeyboardInterrupt
-        interrupt.asked = True
-
-    alike = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is before]
-    for number in alike:
-        signal.signal(number, ask)
-    try:
-        yield interrupt
-    finally:
-        for number in alike:
-            signal.signal(number, before)
+CALL_SECONDS = 0.5
+GROWTH = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class Moment:
-    """All there is between two calls, and all that a checkpoint holds. `best` is on the host."""
+class TrainingState:
+    """All that changes between two calls of the compiled program, and all that a checkpoint holds.
 
-    state: State
+    Attributes:
+        current: Parameters and optimiser state, on the devices.
+        best: Parameters of the best evaluation so far, on the host.
+        progress: Steps, losses and evaluations so far.
+    """
+
+    current: StepState
     best: Parameters
-    journal: Journal
+    progress: RunProgress
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
-    """A training run: everything that does not change while it lasts."""
+class TrainingLoop:
+    """A training run: everything that does not change while it lasts.
 
-    task: Task
-    plan: Plan
+    Attributes:
+        train_step: One optimiser step.
+        order: The series of each step.
+        buckets: The training data, on the devices.
+        key: Key of the run.
+        evaluator: Computes measures on the validation series, None without any.
+        selector: The measure that selects the model.
+        latest: Whether the latest of equal scores is the best.
+        steps: Steps of the whole run.
+        every: Steps between two evaluations.
+        patience: Evaluations without gain before the run stops early.
+        checkpoints: Where to save, if anywhere.
+        fingerprint: What a checkpoint must have been written with.
+        callbacks: Called by this process.
+    """
+
+    train_step: TrainStep
+    order: BatchOrder
     buckets: tuple[Examples, ...]
     key: PRNGKeyArray
     evaluator: Evaluator | None
@@ -89,142 +78,204 @@ class Run:
     fingerprint: dict[str, str]
     callbacks: tuple[AbstractCallback, ...]
 
-    def __call__(self, state: State) -> tuple[Moment, Summary]:
-        """The last moment of the run, from the start or from a checkpoint, and what happened on the way."""
-        moment = self._begun(state)
+    def __call__(self, initial: StepState) -> tuple[TrainingState, Summary]:
+        """Train from the initial state, or from the newest checkpoint, to the end."""
+        state = self._resume(initial)
         for callback in self.callbacks:
-            callback.on_start(moment.journal.step, self.steps)
+            callback.on_start(state.progress.step, self.steps)
         try:
             with interruptible() as interrupt:
-                moment = self._train(moment, interrupt)
+                state = self._train(state, interrupt)
         except BaseException:
-            self._ended(None)
+            self._end_callbacks(None)
             raise
-        summary = self._summary(moment)
-        self._ended(summary)
-        return moment, summary
+        summary = self._summary(state)
+        self._end_callbacks(summary)
+        return state, summary
 
     def model(self, parameters: Parameters) -> AbstractModel:
-        """The whole model, on the default device, in arrays of its own."""
-        return self.task.model(jax.tree.map(jnp.array, _on_host(parameters)))
+        """The model with these parameters, on the default device, in arrays of its own."""
+        return self.train_step.model(jax.tree.map(jnp.array, _on_host(parameters)))
 
-    def _train(self, moment: Moment, interrupt: Interrupt) -> Moment:
-        pace = Pace(self.plan.longest)
+    def _train(self, state: TrainingState, interrupt: "Interrupt") -> TrainingState:
+        call_length = CallLength(self.order.longest)
         saved = time.monotonic()
-        while not self._over(moment.journal):
-            step = moment.journal.step
+        while not self._is_over(state.progress):
+            step = state.progress.step
             until = min(self.steps, (step // self.every + 1) * self.every)
-            stop, count = agree(interrupt.asked, min(pace.count, until - step))
+            stop, count = agree_across_processes(interrupt.requested, min(call_length.steps, until - step))
             if stop:
-                self._save(moment)
-                self._interrupt(moment)
-            moment = self._advanced(moment, count, pace)
-            if moment.journal.step == until:
-                moment = self._looked(moment)
+                self._save(state)
+                self._raise_interrupted(state)
+            state = self._run_steps(state, count, call_length)
+            if state.progress.step == until:
+                state = self._evaluate(state)
             if self.checkpoints is not None:
                 due = time.monotonic() - saved >= self.checkpoints.seconds
-                if due or self._over(moment.journal):
-                    self._save(moment)
+                if due or self._is_over(state.progress):
+                    self._save(state)
                     saved = time.monotonic()
-        return moment
+        return state
 
-    def _ended(self, summary: Summary | None) -> None:
+    def _end_callbacks(self, summary: Summary | None) -> None:
         for callback in self.callbacks:
             callback.on_end(summary)
 
-    def _over(self, journal: Journal) -> bool:
-        return journal.step >= self.steps or self._stopped(journal)
+    def _is_over(self, progress: RunProgress) -> bool:
+        return progress.step >= self.steps or self._stops_early(progress)
 
-    def _stopped(self, journal: Journal) -> bool:
-        return self.patience is not None and self.evaluator is not None and journal.waited >= self.patience
+    def _stops_early(self, progress: RunProgress) -> bool:
+        if self.patience is None or self.evaluator is None:
+            return False
+        return progress.evaluations_without_gain >= self.patience
 
-    def _advanced(self, moment: Moment, count: int, pace: Pace) -> Moment:
-        """After so many more steps."""
-        mesh, journal = self.task.mesh, moment.journal
-        bucket, rows = self.plan.steps(journal.step, count)
-        call = Call(
+    def _run_steps(self, state: TrainingState, count: int, call_length: "CallLength") -> TrainingState:
+        mesh, progress = self.train_step.mesh, state.progress
+        bucket, rows = self.order.steps(progress.step, count)
+        batches = StepBatches(
             self.buckets,
-            place(mesh, bucket),
-            place(mesh, rows, None, AXIS),
-            place(mesh, np.asarray(count, np.int32)),
+            put_on_mesh(mesh, bucket),
+            put_on_mesh(mesh, rows, None, AXIS),
+            put_on_mesh(mesh, np.asarray(count, np.int32)),
             self.key,
         )
         start = time.perf_counter()
-        state, losses, done = run((self.task, call), moment.state)
-        losses, good = np.asarray(losses), int(done)
+        current, losses, done = run_steps((self.train_step, batches), state.current)
+        losses, finite = np.asarray(losses), int(done)
         seconds = time.perf_counter() - start
-        moment = Moment(state, moment.best, journal.after(losses[:good].tolist(), seconds))
-        if good < count:
-            self._save(moment)
-            self._fail(moment, float(losses[good]))
-        pace.saw(count, seconds)
+        state = TrainingState(current, state.best, progress.after_steps(losses[:finite].tolist(), seconds))
+        if finite < count:
+            self._save(state)
+            self._raise_non_finite(state, float(losses[finite]))
+        call_length.record(count, seconds)
         for callback in self.callbacks:
-            callback.on_steps(moment.journal.step, float(losses[count - 1]))
-        return moment
+            callback.on_steps(state.progress.step, float(losses[count - 1]))
+        return state
 
-    def _looked(self, moment: Moment) -> Moment:
-        """After an evaluation."""
+    def _evaluate(self, state: TrainingState) -> TrainingState:
         start = time.perf_counter()
-        numbers = {} if self.evaluator is None else self.evaluator(moment.state.parameters)
+        numbers = {} if self.evaluator is None else self.evaluator(state.current.parameters)
         validation = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
-        journal = moment.journal.after([], time.perf_counter() - start)
-        score, epoch = validation.get(self.selector.name), journal.step / self.plan.per_epoch
-        journal = journal.looked(epoch, validation, score, maximise=self.selector.maximise, latest=self.latest)
-        best = _on_host(moment.state.parameters) if journal.history[-1].best else moment.best
+        progress = state.progress.after_steps([], time.perf_counter() - start)
+        score, epoch = validation.get(self.selector.name), progress.step / self.order.per_epoch
+        maximise = self.selector.maximise
+        progress = progress.after_evaluation(epoch, validation, score, maximise=maximise, latest=self.latest)
+        evaluation = progress.history[-1]
+        best = _on_host(state.current.parameters) if evaluation.best else state.best
         for callback in self.callbacks:
-            callback.on_evaluation(journal.history[-1], self.model(moment.state.parameters))
-        return Moment(moment.state, best, journal)
+            callback.on_evaluation(evaluation, self.model(state.current.parameters))
+        return TrainingState(state.current, best, progress)
 
-    def _begun(self, state: State) -> Moment:
-        """From the newest checkpoint, if there is one."""
-        moment = Moment(state, _on_host(state.parameters), Journal())
+    def _resume(self, initial: StepState) -> TrainingState:
+        """The state of the newest checkpoint, the initial state if there is none."""
+        state = TrainingState(initial, _on_host(initial.parameters), RunProgress())
         if self.checkpoints is not None:
-            content = share((self.checkpoints.newest() if leads() else None) or b"")
+            content = broadcast_from_main((self.checkpoints.newest() if is_main_process() else None) or b"")
             if content:
-                (state, best), journal = decode(content, (state, moment.best), self.fingerprint)
-                moment = Moment(state, best, journal)
-        return dataclasses.replace(moment, state=place(self.task.mesh, moment.state))
+                (current, best), progress = decode(content, (state.current, state.best), self.fingerprint)
+                state = TrainingState(current, best, progress)
+        return dataclasses.replace(state, current=put_on_mesh(self.train_step.mesh, state.current))
 
-    def _save(self, moment: Moment) -> None:
-        if self.checkpoints is not None and leads():
-            content = encode((moment.state, moment.best), moment.journal, self.fingerprint)
-            self.checkpoints.save(content, moment.journal.step)
+    def _save(self, state: TrainingState) -> None:
+        if self.checkpoints is not None and is_main_process():
+            content = encode((state.current, state.best), state.progress, self.fingerprint)
+            self.checkpoints.save(content, state.progress.step)
 
-    def _summary(self, moment: Moment) -> Summary:
-        journal = moment.journal
-        selected = journal.best_score is not None
+    def _summary(self, state: TrainingState) -> Summary:
+        progress = state.progress
+        selected = progress.best_score is not None
         return Summary(
-            steps=journal.step,
-            epochs=journal.step / self.plan.per_epoch,
-            seconds=round(journal.seconds, 3),
-            training_series=sum(self.plan.sizes),
+            steps=progress.step,
+            epochs=progress.step / self.order.per_epoch,
+            seconds=round(progress.seconds, 3),
+            training_series=sum(self.order.sizes),
             validation_series=0 if self.evaluator is None else sum(map(len, self.evaluator.buckets)),
-            parameters=sum(leaf.size for leaf in jax.tree.leaves(moment.best)),
-            loss=self.task.loss.name,
+            parameters=sum(leaf.size for leaf in jax.tree.leaves(state.best)),
+            loss=self.train_step.loss.name,
             metric=self.selector.name,
-            best_step=journal.best_step if selected else journal.step,
-            best_score=journal.best_score,
-            stopped_early=self._stopped(journal),
+            best_step=progress.best_step if selected else progress.step,
+            best_score=progress.best_score,
+            stopped_early=self._stops_early(progress),
         )
 
-    def _interrupt(self, moment: Moment) -> NoReturn:
-        step = moment.journal.step
+    def _raise_interrupted(self, state: TrainingState) -> NoReturn:
+        step = state.progress.step
         if self.checkpoints is None:
-            advice = "Its last model is `model` of this exception; give checkpoints=... to be able to go on next time."
+            advice = "The model so far is `model` of this exception. Pass checkpoints=... to be able to resume."
         else:
-            advice = f"Its state is in {self.checkpoints.folder}: call fit with the same arguments to go on."
+            advice = f"Its state is in {self.checkpoints.folder}: call fit with the same arguments to resume."
         message = f"Training was interrupted after step {step} of {self.steps}. {advice}"
-        raise TrainingInterrupted(message, self.model(moment.state.parameters), step)
+        raise TrainingInterrupted(message, self.model(state.current.parameters), step)
 
-    def _fail(self, moment: Moment, loss: float) -> NoReturn:
-        step = moment.journal.step + 1
-        what = "A parameter became infinite or not a number" if math.isfinite(loss) else f"The loss became {loss}"
-        kept = "" if self.checkpoints is None else f" and its state in {self.checkpoints.folder}"
-        message = (
-            f"{what} at step {step}, in epoch {(step - 1) // self.plan.per_epoch + 1}. The model before that step is "
-            f"`model` of this error{kept}. A smaller learning rate or scaled inputs (lc.IncrementRMSScaling) may help."
+    def _raise_non_finite(self, state: TrainingState, loss: float) -> NoReturn:
+        step = state.progress.step + 1
+        event = "A parameter became infinite or NaN" if math.isfinite(loss) else f"The loss became {loss}"
+        saved = "" if self.checkpoints is None else f" and its state in {self.checkpoints.folder}"
+        raise NonFiniteError(
+            f"{event} at step {step}, in epoch {(step - 1) // self.order.per_epoch + 1}. The model before that step is "
+            f"`model` of this error{saved}.",
+            "Lower the learning rate, or scale the inputs (lc.IncrementRMSScaling).",
+            model=self.model(state.current.parameters),
+            step=step,
         )
-        raise NonFiniteError(message, model=self.model(moment.state.parameters), step=step)
+
+
+class CallLength:
+    """Adapts the number of steps per call of the compiled program to take about half a second.
+
+    >>> call_length = CallLength(longest=1000)
+    >>> call_length.record(1, seconds=3.0)  # the first call compiles, so its time is ignored
+    >>> call_length.record(1, seconds=0.01)
+    >>> call_length.steps
+    8
+    """
+
+    def __init__(self, longest: int) -> None:
+        self.steps = 1
+        self._longest = longest
+        self._compiled = False
+
+    def record(self, steps: int, seconds: float) -> None:
+        """Take into account that a call of this many steps took this long."""
+        if self._compiled:
+            fitting = int(CALL_SECONDS * steps / max(seconds, 1e-9))
+            self.steps = max(1, min(fitting, GROWTH * steps, self._longest))
+        self._compiled = True
+
+
+@dataclasses.dataclass
+class Interrupt:
+    """Whether Ctrl-C was pressed."""
+
+    requested: bool = False
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[Interrupt]:
+    """Within it, the first Ctrl-C stops after the current call, the second at once.
+
+    A program that handles SIGTERM as Ctrl-C has both handled so. Outside the main thread, and where Python does not
+    handle Ctrl-C, nothing changes.
+    """
+    interrupt = Interrupt()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield interrupt
+        return
+
+    def request(number: int, frame: FrameType | None) -> None:
+        if interrupt.requested:
+            raise KeyboardInterrupt
+        interrupt.requested = True
+
+    handled = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is before]
+    for number in handled:
+        signal.signal(number, request)
+    try:
+        yield interrupt
+    finally:
+        for number in handled:
+            signal.signal(number, before)
 
 
 def _on_host(tree: Parameters) -> Parameters:

@@ -1,9 +1,9 @@
-"""Losses and metrics: one prediction against one target, and how many of them become one number.
+"""Losses and metrics: measures of one prediction against one target, and their weighted mean over many.
 
-Every measure gives a value and a weight for a single prediction; over a data set, or over a batch that is spread over
-devices, the result is the sum of values divided by the sum of weights. Intervals beyond a series' own and series that
-only fill a batch count in neither. For `mse` this is the objective of `app:sinusoid` in the paper,
-sum_{b,k} m_{b,k} |p_{b,k} - y_{b,k}|^2 / (d_out sum_{b,k} m_{b,k}). A loss and a metric differ in their use only.
+Every measure gives a weighted value and the weight of a single prediction. Over a data set, or over a batch that
+devices share, the result is the sum of weighted values divided by the sum of weights; padded intervals and padded rows
+count in neither. For `mse` this is the objective of `app:sinusoid` in the paper,
+sum_{b,k} m_{b,k} |p_{b,k} - y_{b,k}|^2 / (d_out sum_{b,k} m_{b,k}). Losses and metrics differ in their use only.
 """
 
 import abc
@@ -17,26 +17,30 @@ from jaxtyping import Array, Bool, Float, Int, Num
 
 from logcde.errors import TrainingError
 
-Share: TypeAlias = tuple[Float[Array, ""], Float[Array, ""]]
-"""A value, with its weight in it, and the weight."""
+WeightedValue: TypeAlias = tuple[Float[Array, ""], Float[Array, ""]]
+"""Weight times value, and the weight; or the sums of both over many predictions."""
 
 
 class AbstractMeasure(eqx.Module):
-    """Compares one prediction with its target: a number for each output, or one whole number for the right class.
+    """Compares one prediction with its target: a number for each output, or a class label.
 
-    A class of your own has no arrays in it. `maximise` says which of two results is the better one.
+    Subclasses have no array fields: they are part of the compiled program.
+
+    Attributes:
+        name: Key of the measure in `Evaluation.validation`.
+        maximise: Whether larger is better.
     """
 
     name: eqx.AbstractVar[str]
     maximise: eqx.AbstractVar[bool]
 
     @abc.abstractmethod
-    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> Share:
-        """The value and its weight."""
+    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> WeightedValue:
+        """Weight times value, and the weight, of one prediction."""
 
 
 class MeanSquaredError(AbstractMeasure):
-    """The squared error, mean over outputs.
+    """Squared error, averaged over outputs.
 
     >>> value, weight = mse(jnp.array([1.0, 2.0]), jnp.array([1.0, 4.0]))
     >>> float(value), float(weight)
@@ -46,14 +50,17 @@ class MeanSquaredError(AbstractMeasure):
     name: str = eqx.field(default="mse", init=False, static=True)
     maximise: bool = eqx.field(default=False, init=False, static=True)
 
-    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> Share:
-        """The mean over outputs, with weight 1."""
+    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> WeightedValue:
+        """The squared error with weight 1."""
         _check_values(self, prediction, target)
         return jnp.mean(jnp.square(prediction - target)), jnp.ones((), prediction.dtype)
 
 
 class CrossEntropy(AbstractMeasure):
-    """Minus the log-probability of the right class; predictions are logits. `weights` has one number for each class.
+    """Negative log-probability of the target class; predictions are logits.
+
+    Args:
+        weights: One weight for each class; equal weights by default.
 
     >>> value, weight = CrossEntropy(weights=(1.0, 3.0))(jnp.array([0.0, 0.0]), jnp.array(1))
     >>> round(float(value), 4), float(weight)
@@ -64,24 +71,27 @@ class CrossEntropy(AbstractMeasure):
     name: str = eqx.field(default="cross-entropy", init=False, static=True)
     maximise: bool = eqx.field(default=False, init=False, static=True)
 
-    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> Share:
-        """With the weight of the right class."""
+    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> WeightedValue:
+        """The cross-entropy with the weight of the target class."""
         _check_label(self, prediction, target)
         weight = jnp.ones((), prediction.dtype)
         if self.weights is not None:
             if len(self.weights) != len(prediction):
                 raise TrainingError(
                     f"Cross-entropy has weights for {len(self.weights)} classes, but the model predicts "
-                    f"{len(prediction)}. Give one weight for each class."
+                    f"{len(prediction)}.",
+                    "Give one weight for each class.",
                 )
             weight = jnp.asarray(self.weights, prediction.dtype)[target]
         return -weight * jax.nn.log_softmax(prediction)[target], weight
 
 
 class Binary(AbstractMeasure):
-    """Cross-entropy of yes or no, for each output by itself; predictions are logits, targets 0 or 1.
+    """Binary cross-entropy of each output separately; predictions are logits, targets 0 or 1.
 
-    Targets that are 1 weigh `positive`, those that are 0 weigh `negative`.
+    Args:
+        positive: Weight of targets that are 1.
+        negative: Weight of targets that are 0.
 
     >>> value, weight = Binary(positive=3.0)(jnp.array([0.0]), jnp.array([1.0]))
     >>> round(float(value), 4), float(weight)
@@ -93,17 +103,17 @@ class Binary(AbstractMeasure):
     name: str = eqx.field(default="binary", init=False, static=True)
     maximise: bool = eqx.field(default=False, init=False, static=True)
 
-    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> Share:
-        """The mean over outputs."""
+    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> WeightedValue:
+        """The binary cross-entropy and the weight, both averaged over outputs."""
         _check_values(self, prediction, target)
-        for_yes = self.positive * target
-        for_no = self.negative * (1 - target)
-        value = for_yes * jax.nn.softplus(-prediction) + for_no * jax.nn.softplus(prediction)
-        return jnp.mean(value), jnp.mean(for_yes + for_no)
+        ones = self.positive * target
+        zeros = self.negative * (1 - target)
+        value = ones * jax.nn.softplus(-prediction) + zeros * jax.nn.softplus(prediction)
+        return jnp.mean(value), jnp.mean(ones + zeros)
 
 
 class Accuracy(AbstractMeasure):
-    """How often the largest output is that of the right class.
+    """Share of predictions whose largest output is that of the target class.
 
     >>> float(accuracy(jnp.array([0.0, 2.0]), jnp.array(1))[0])
     1.0
@@ -112,15 +122,15 @@ class Accuracy(AbstractMeasure):
     name: str = eqx.field(default="accuracy", init=False, static=True)
     maximise: bool = eqx.field(default=True, init=False, static=True)
 
-    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> Share:
-        """1 if it is right, 0 if not."""
+    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> WeightedValue:
+        """1 if the predicted class is right and 0 if not, with weight 1."""
         _check_label(self, prediction, target)
         right = jnp.argmax(prediction).astype(target.dtype) == target
         return right.astype(prediction.dtype), jnp.ones((), prediction.dtype)
 
 
 class BinaryAccuracy(AbstractMeasure):
-    """How often an output is on the right side of 0, for targets that are 0 or 1.
+    """Share of outputs with the right sign; predictions are logits, targets 0 or 1.
 
     >>> float(binary_accuracy(jnp.array([0.3, -0.1]), jnp.array([1.0, 1.0]))[0])
     0.5
@@ -129,8 +139,8 @@ class BinaryAccuracy(AbstractMeasure):
     name: str = eqx.field(default="accuracy", init=False, static=True)
     maximise: bool = eqx.field(default=True, init=False, static=True)
 
-    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> Share:
-        """The share of outputs that are right."""
+    def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> WeightedValue:
+        """The share of outputs that are right, with weight 1."""
         _check_values(self, prediction, target)
         right = (prediction > 0) == (target > 0.5)
         return jnp.mean(right.astype(prediction.dtype)), jnp.ones((), prediction.dtype)
@@ -143,17 +153,18 @@ accuracy = Accuracy()
 binary_accuracy = BinaryAccuracy()
 
 
-def totals(
+def total_over_series(
     measure: AbstractMeasure,
     predictions: Float[Array, "series *interval output"],
     targets: Num[Array | np.ndarray, "series ..."],
     lengths: Int[Array | np.ndarray, "series"],
     counted: Bool[Array, "series"],
-) -> Share:
-    """The sums of values and of weights over the series that are counted, and over their own intervals.
+) -> WeightedValue:
+    """Sums of weighted values and of weights over the counted series and over their intervals without padding.
 
     >>> predictions = jnp.array([[[1.0], [9.0]], [[3.0], [2.0]]])  # two series, two intervals
-    >>> value, weight = totals(mse, predictions, jnp.zeros((2, 2, 1)), jnp.array([1, 2]), jnp.array([True, True]))
+    >>> lengths, counted = jnp.array([1, 2]), jnp.array([True, True])
+    >>> value, weight = total_over_series(mse, predictions, jnp.zeros((2, 2, 1)), lengths, counted)
     >>> float(value), float(weight)
     (14.0, 3.0)
     """
@@ -170,14 +181,16 @@ def _check_values(measure: AbstractMeasure, prediction: Array, target: Array) ->
     if target.shape != prediction.shape:
         raise TrainingError(
             f"{measure.name} compares a number with each of the {len(prediction)} outputs, but the targets are class "
-            "labels. Use lc.losses.cross_entropy or lc.losses.accuracy, or one column of targets for each output."
+            "labels.",
+            "Use lc.losses.cross_entropy or lc.losses.accuracy, or one column of targets for each output.",
         )
 
 
 def _check_label(measure: AbstractMeasure, prediction: Array, target: Array) -> None:
     if target.ndim:
         raise TrainingError(
-            f"{measure.name} needs one class label, a whole number, for each prediction, but the targets have "
-            f"{len(target)} numbers for each. Give labels to a model with one output for each class, or use "
-            "lc.losses.binary and lc.losses.binary_accuracy."
+            f"{measure.name} needs one class label for each prediction, but the targets have {len(target)} numbers for "
+            "each.",
+            "Give integer labels to a model with one output for each class, or use lc.losses.binary and "
+            "lc.losses.binary_accuracy.",
         )

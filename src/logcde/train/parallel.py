@@ -1,7 +1,8 @@
-"""Many devices and many processes: one mesh, whose only axis is the batch; parameters and data are on every device.
+"""Data parallelism over devices and processes: one mesh, whose only axis is the batch.
 
-Several processes, started with `jax.distributed.initialize`, all call `fit` with the same arguments. What they could
-see differently, the clock and the keyboard, they agree on before each call.
+Parameters and data are replicated on every device. Several processes, started with `jax.distributed.initialize`, all
+call `fit` with the same arguments. What may differ between them, the clock and Ctrl-C, they agree on before each call
+of the compiled program.
 """
 
 from collections.abc import Sequence
@@ -20,20 +21,20 @@ Devices: TypeAlias = Sequence[Any]
 
 
 def mesh_of(devices: Devices | None) -> Mesh:
-    """These devices, or all that JAX has, in one row."""
+    """A one-dimensional mesh of these devices, or of all that JAX has."""
     return Mesh(np.asarray(jax.devices() if devices is None else list(devices)), (AXIS,))
 
 
-def whole(batch: int, mesh: Mesh) -> int:
-    """The least multiple of the number of devices that holds a batch."""
+def round_up_to_devices(batch: int, mesh: Mesh) -> int:
+    """The smallest multiple of the number of devices that holds a batch."""
     return -(-batch // mesh.size) * mesh.size
 
 
-def place(mesh: Mesh, tree: PyTree, *axes: str | None) -> Any:
-    """A tree of host arrays on all devices of a mesh: a copy on each, or cut along the named axis."""
+def put_on_mesh(mesh: Mesh, tree: PyTree, *axes: str | None) -> Any:
+    """Copy a tree of host arrays to all devices of a mesh: replicated, or split along the named axes."""
     sharding = NamedSharding(mesh, PartitionSpec(*axes))
     if jax.process_count() == 1:
-        return jax.device_put(tree, sharding, may_alias=False)  # what is given away stays intact here
+        return jax.device_put(tree, sharding, may_alias=False)  # the compiled program may donate the copy
 
     def put(leaf: np.ndarray | jax.Array) -> jax.Array:
         if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
@@ -44,23 +45,23 @@ def place(mesh: Mesh, tree: PyTree, *axes: str | None) -> Any:
     return jax.tree.map(put, tree)
 
 
-def leads() -> bool:
-    """Whether this process is the one that writes and shows things."""
+def is_main_process() -> bool:
+    """Whether this process writes checkpoints and runs callbacks."""
     return jax.process_index() == 0
 
 
-def agree(stop: bool, count: int) -> tuple[bool, int]:
-    """Stop if one process wants to; otherwise do as many steps as the first one says."""
+def agree_across_processes(stop: bool, count: int) -> tuple[bool, int]:
+    """Stop if any process was interrupted; the number of steps is that of the main process."""
     if jax.process_count() == 1:
         return stop, count
-    said = multihost_utils.process_allgather(np.array([int(stop), count], np.int32))
-    return bool(said[:, 0].any()), int(said[0, 1])
+    gathered = multihost_utils.process_allgather(np.array([int(stop), count], np.int32))
+    return bool(gathered[:, 0].any()), int(gathered[0, 1])
 
 
-def share(content: bytes) -> bytes:
-    """What the first process has, in all of them."""
+def broadcast_from_main(content: bytes) -> bytes:
+    """The bytes that the main process has, in all processes."""
     if jax.process_count() == 1:
         return content
     size = int(multihost_utils.broadcast_one_to_all(np.array(len(content), np.int32)))
-    mine = np.frombuffer(content, np.uint8) if leads() else np.zeros(size, np.uint8)
-    return np.asarray(multihost_utils.broadcast_one_to_all(mine)).tobytes()
+    own = np.frombuffer(content, np.uint8) if is_main_process() else np.zeros(size, np.uint8)
+    return np.asarray(multihost_utils.broadcast_one_to_all(own)).tobytes()

@@ -1,89 +1,23 @@
-"""How long training lasts, how often it is looked at, and how many steps go into one call.
-
-What is known about a training run while it goes on and when it is over; all of it but the model is plain JSON.
-"""
+"""Records of a training run, while it goes on and when it is over. All but the models in `Result` are plain JSON."""
 
 import dataclasses
-from typing import TypeAlias
 
 import numpy as np
 
-from logcde.errors import TrainingError
 from logcde.models import AbstractModel
-
-SECONDS = 0.5
-GROWTH = 8
-
-
-@dataclasses.dataclass(frozen=True)
-class Steps:
-    """A number of steps, each on one mini-batch."""
-
-    count: int
-
-    def __post_init__(self) -> None:
-        _check(self.count, "steps")
-
-    def steps(self, per_epoch: int) -> int:
-        """That many."""
-        return self.count
-
-
-@dataclasses.dataclass(frozen=True)
-class Epochs:
-    """A number of times that every training series is seen.
-
-    >>> Epochs(3).steps(per_epoch=10)
-    30
-    """
-
-    count: int
-
-    def __post_init__(self) -> None:
-        _check(self.count, "epochs")
-
-    def steps(self, per_epoch: int) -> int:
-        """As many as these epochs have."""
-        return self.count * per_epoch
-
-
-Duration: TypeAlias = Steps | Epochs
-
-
-class Pace:
-    """How many steps one call does: as many as take about half a second, found by trying.
-
-    >>> pace = Pace(longest=1000)
-    >>> pace.saw(1, seconds=3.0)  # the first call compiles, and says nothing
-    >>> pace.saw(1, seconds=0.01)
-    >>> pace.count
-    8
-    """
-
-    def __init__(self, longest: int) -> None:
-        self.count = 1
-        self._longest = longest
-        self._compiled = False
-
-    def saw(self, count: int, seconds: float) -> None:
-        """A call of `count` steps took so long."""
-        if self._compiled:
-            fitting = int(SECONDS * count / max(seconds, 1e-9))
-            self.count = max(1, min(fitting, GROWTH * count, self._longest))
-        self._compiled = True
-
-
-def _check(count: int, what: str) -> None:
-    if count < 1:
-        raise TrainingError(f"{count} {what} are too few. Give at least 1.")
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """One look at a model in training.
+    """One evaluation of a model in training.
 
-    `loss` is the mean over the steps since the last look, penalty included. `validation` has the loss and the metrics
-    on the validation series, None for what is not a finite number. `best` says whether it is the best so far.
+    Attributes:
+        step: Optimiser steps so far.
+        epoch: Passes over the training series so far.
+        seconds: Time spent in training and evaluation so far.
+        loss: Mean training loss over the steps since the evaluation before, penalty included.
+        validation: Loss and metrics on the validation series by name; None where the number is not finite.
+        best: Whether this evaluation has the best score so far.
     """
 
     step: int
@@ -95,57 +29,67 @@ class Evaluation:
 
 
 @dataclasses.dataclass(frozen=True)
-class Journal:
-    """Where a run is: all that a resumed one has to know beside arrays.
+class RunProgress:
+    """How far a run has come: all that a resumed run needs besides arrays.
 
-    `total` and `counted` are the sum and the number of losses since the last evaluation, `waited` the evaluations since
-    the last that was better than all before.
+    Attributes:
+        step: Optimiser steps so far.
+        seconds: Time spent in training and evaluation so far.
+        loss_sum: Sum of the training losses since the last evaluation.
+        loss_count: Number of these losses.
+        evaluations_without_gain: Evaluations since the last that was better than all before.
+        best_step: Step of the selected model.
+        best_score: Score of the selected model, None before the first finite score.
+        history: All evaluations.
     """
 
     step: int = 0
     seconds: float = 0.0
-    total: float = 0.0
-    counted: int = 0
-    waited: int = 0
+    loss_sum: float = 0.0
+    loss_count: int = 0
+    evaluations_without_gain: int = 0
     best_step: int = 0
     best_score: float | None = None
     history: tuple[Evaluation, ...] = ()
 
-    def after(self, losses: list[float], seconds: float) -> "Journal":
-        """Some steps later.
+    def after_steps(self, losses: list[float], seconds: float) -> "RunProgress":
+        """The progress after these further losses.
 
-        >>> Journal().after([1.0, 2.0], seconds=0.5).after([3.0], seconds=0.1).total
+        >>> RunProgress().after_steps([1.0, 2.0], seconds=0.5).after_steps([3.0], seconds=0.1).loss_sum
         6.0
         """
-        total = self.total
+        total = self.loss_sum
         for loss in losses:  # one by one: the sum does not depend on how steps were cut into calls
             total += loss
         return dataclasses.replace(
             self,
             step=self.step + len(losses),
             seconds=self.seconds + seconds,
-            total=total,
-            counted=self.counted + len(losses),
+            loss_sum=total,
+            loss_count=self.loss_count + len(losses),
         )
 
-    def looked(
+    def after_evaluation(
         self, epoch: float, validation: dict[str, float | None], score: float | None, *, maximise: bool, latest: bool
-    ) -> "Journal":
-        """With one more evaluation. The best is the earliest of equal ones, or the `latest`; a tie is still no gain.
+    ) -> "RunProgress":
+        """The progress after one more evaluation.
 
-        >>> first = Journal(step=1).looked(1.0, {}, 0.5, maximise=True, latest=False)
-        >>> dataclasses.replace(first, step=2).looked(2.0, {}, 0.5, maximise=True, latest=False).best_step
+        Of equal scores the earliest is the best, or the `latest`. Either way an equal score is no gain.
+
+        >>> first = RunProgress(step=1).after_evaluation(1.0, {}, 0.5, maximise=True, latest=False)
+        >>> second = dataclasses.replace(first, step=2)
+        >>> second.after_evaluation(2.0, {}, 0.5, maximise=True, latest=False).best_step
         1
         """
         before = self.best_score
         better = score is not None and (before is None or (score > before if maximise else score < before))
         best = better or (latest and score is not None and score == before)
-        mean = self.total / max(self.counted, 1)
+        mean = self.loss_sum / max(self.loss_count, 1)
         return dataclasses.replace(
             self,
-            total=0.0,
-            counted=0,
-            waited=0 if better else self.waited + 1,
+            loss_sum=0.0,
+            loss_count=0,
+            evaluations_without_gain=0 if better else self.evaluations_without_gain + 1,
             best_step=self.step if best else self.best_step,
             best_score=score if best else before,
             history=(*self.history, Evaluation(self.step, epoch, round(self.seconds, 3), mean, validation, best)),
@@ -154,7 +98,21 @@ class Journal:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """A run in a few numbers. `best_step` is the step that the result's model is from."""
+    """A finished run in a few numbers.
+
+    Attributes:
+        steps: Optimiser steps.
+        epochs: Passes over the training series.
+        seconds: Time spent in training and evaluation, that before a resumption included.
+        training_series: Number of series trained on.
+        validation_series: Number of series validated on.
+        parameters: Number of trained parameters.
+        loss: Name of the loss.
+        metric: Name of the measure that selected the model.
+        best_step: Step of the selected model.
+        best_score: Score of the selected model, None without validation.
+        stopped_early: Whether patience ended the run.
+    """
 
     steps: int
     epochs: float
@@ -171,10 +129,14 @@ class Summary:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What training gives.
+    """What `fit` returns.
 
-    `model` is the best one on the validation series, and the last one if there are none; `last` is the last in any
-    case. `held_out` are the positions of the series that were drawn for validation.
+    Attributes:
+        model: The model with the best score on the validation series; the last one if there are none.
+        last: The model after the last step.
+        history: All evaluations, in order.
+        summary: The run in a few numbers.
+        held_out: Positions of the series held out for validation; None if none of the given series were.
     """
 
     model: AbstractModel

@@ -1,10 +1,8 @@
-"""The compiled program of training: many steps in one call.
+"""The two compiled programs of training: many optimiser steps in one call, and evaluation on many series.
 
-Data are on the device and rows are gathered there; the number of steps of a call is not part of the program, so that
-calls can be as long as is convenient and give the same bits however they are cut. Every device takes its part of each
-batch; sums of values, weights and gradients are added over devices, and divided only then.
-
-The compiled program that measures how well a model does on many series.
+Data are on the device and rows are gathered there. The number of steps of a call is an argument, not part of the
+program: calls of any length give the same bits. Every device takes its part of each batch; sums of values, weights and
+gradients are added over devices, and divided only then.
 """
 
 import dataclasses
@@ -22,25 +20,35 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
 from logcde.flows.dynamics import BatchStats
 from logcde.models import AbstractBatchModel, AbstractModel
-from logcde.train.data import Examples, batched, buckets_of
-from logcde.train.losses import AbstractMeasure, Share, totals
-from logcde.train.parallel import AXIS, place, whole
+from logcde.train.data import Examples, buckets_of, cut_into_batches
+from logcde.train.losses import AbstractMeasure, WeightedValue, total_over_series
+from logcde.train.options import Batching
+from logcde.train.parallel import AXIS, put_on_mesh, round_up_to_devices
 
 Parameters: TypeAlias = PyTree[Any]
 ROWS = "rows"
 """The axis of a batch on one device; `AXIS` is that of the devices."""
 
 
-class State(eqx.Module):
-    """What a step changes."""
+class StepState(eqx.Module):
+    """What an optimiser step changes."""
 
     parameters: Parameters
     optimiser: PyTree[Any]
     step: Int[Array, ""]
 
 
-class Task(eqx.Module):
-    """What training computes: everything about a step except its numbers. `rest` is the model without parameters."""
+class TrainStep(eqx.Module):
+    """One optimiser step, as a function of the state and a batch.
+
+    Attributes:
+        rest: The model without its parameters.
+        loss: What to minimise.
+        optimiser: Turns gradients into updates.
+        clip: Largest norm of a gradient over all parameters.
+        penalty: Factor of the model's own penalty.
+        mesh: The devices.
+    """
 
     rest: Parameters
     loss: AbstractMeasure
@@ -50,17 +58,19 @@ class Task(eqx.Module):
     mesh: Mesh = eqx.field(static=True)
 
     def model(self, parameters: Parameters) -> AbstractModel:
-        """The whole model."""
+        """The model with these parameters."""
         return eqx.combine(parameters, self.rest)
 
-    def begin(self, parameters: Parameters) -> State:
-        """Before the first step."""
+    def initial_state(self, parameters: Parameters) -> StepState:
+        """The state before the first step."""
         with jax.numpy_dtype_promotion("standard"):
             optimiser = jax.tree.map(jnp.asarray, self.optimiser.init(parameters))
-        return State(parameters, optimiser, jnp.zeros((), jnp.int32))
+        return StepState(parameters, optimiser, jnp.zeros((), jnp.int32))
 
-    def optimise(self, state: State, gradient: Parameters, loss: Float[Array, ""]) -> tuple[Parameters, PyTree[Any]]:
-        """New parameters and the new state of the optimiser."""
+    def optimise(
+        self, state: StepState, gradient: Parameters, loss: Float[Array, ""]
+    ) -> tuple[Parameters, PyTree[Any]]:
+        """The new parameters and the new state of the optimiser."""
         with jax.numpy_dtype_promotion("standard"):  # which Optax relies on
             if self.clip is not None:
                 gradient, _ = optax.clip_by_global_norm(self.clip).update(gradient, optax.EmptyState())
@@ -70,12 +80,12 @@ class Task(eqx.Module):
 
     def loss_and_gradient(
         self, parameters: Parameters, batch: Examples, counted: Bool[Array, "row"], keys: Key[Array, "row"]
-    ) -> tuple[Share, Parameters, BatchStats]:
-        """Sums over the rows of this device, and what the model remembers of the rows of all devices."""
+    ) -> tuple[WeightedValue, Parameters, BatchStats]:
+        """Sums of the loss and its gradient over the rows of this device, and batch statistics over all devices."""
 
         def value(parameters: Parameters) -> tuple[Float[Array, ""], tuple[Float[Array, ""], BatchStats]]:
             predictions, batch_stats = self._predict(parameters, batch, keys)
-            total, weight = totals(self.loss, predictions, batch.targets, batch.predicted, counted)
+            total, weight = total_over_series(self.loss, predictions, batch.targets, batch.predicted, counted)
             return total, (weight, batch_stats)
 
         (total, (weight, batch_stats)), gradient = jax.value_and_grad(value, has_aux=True)(parameters)
@@ -90,7 +100,7 @@ class Task(eqx.Module):
         )
         return apply_train(batch.inputs, keys)
 
-    def _noting(self, parameters: Parameters, batch_stats: BatchStats) -> Parameters:
+    def _with_batch_stats(self, parameters: Parameters, batch_stats: BatchStats) -> Parameters:
         model = self.model(parameters)
         return (
             eqx.filter(model.with_batch_stats(batch_stats), eqx.is_inexact_array)
@@ -99,34 +109,37 @@ class Task(eqx.Module):
         )
 
     def update(
-        self, state: State, share: Share, gradient: Parameters, batch_stats: BatchStats
-    ) -> tuple[State, Float[Array, ""], Bool[Array, ""]]:
-        """The state after a step, its loss, and whether all of it is finite; if not, the state is as it was."""
-        total, weight = share
+        self, state: StepState, summed: WeightedValue, gradient: Parameters, batch_stats: BatchStats
+    ) -> tuple[StepState, Float[Array, ""], Bool[Array, ""]]:
+        """The state after a step, its loss, and whether all numbers are finite; if not, the state is unchanged."""
+        total, weight = summed
         weight = jnp.where(weight > 0, weight, 1)
         loss = total / weight
-        # The gradient of a real number by complex ones is the conjugate of the way uphill.
+        # JAX's gradient of a real function of complex parameters is the conjugate of the direction of ascent.
         gradient = jax.tree.map(lambda leaf: jnp.conj(leaf) / weight, gradient)
         if self.penalty:
             size, slope = jax.value_and_grad(lambda parameters: self.model(parameters).penalty())(state.parameters)
             loss = loss + self.penalty * size
             gradient = jax.tree.map(lambda a, b: a + self.penalty * jnp.conj(b), gradient, slope)
         parameters, optimiser = self.optimise(state, gradient, loss)
-        parameters = self._noting(parameters, batch_stats)
+        parameters = self._with_batch_stats(parameters, batch_stats)
         finite = jnp.isfinite(loss)
         for leaf in jax.tree.leaves(parameters):
             finite = finite & jnp.isfinite(leaf).all()
-        after = State(parameters, optimiser, state.step + 1)
+        after = StepState(parameters, optimiser, state.step + 1)
         return jax.tree.map(lambda new, old: jnp.where(finite, new, old), after, state), loss, finite
 
 
-Outcome: TypeAlias = tuple[State, Float[Array, "longest"], Int[Array, ""]]
-Carry: TypeAlias = tuple[Int[Array, ""], Bool[Array, ""], State, Float[Array, "longest"]]
-"""Steps that are done, whether all was finite, the state, and the losses so far."""
+class StepBatches(NamedTuple):
+    """The mini-batches of one call of `run_steps`.
 
-
-class Call(NamedTuple):
-    """What a call of `run` is about: the data, the rows of each step, how many steps, and the key of the run."""
+    Attributes:
+        buckets: The training data.
+        bucket: The bucket of each step.
+        rows: The rows of each step in its bucket, -1 for padding.
+        number: How many steps to run.
+        key: Key of the run, from which each step and series gets its own.
+    """
 
     buckets: tuple[Examples, ...]
     bucket: Int[Array, "longest"]
@@ -135,56 +148,62 @@ class Call(NamedTuple):
     key: PRNGKeyArray
 
 
+StepsOutcome: TypeAlias = tuple[StepState, Float[Array, "longest"], Int[Array, ""]]
+"""The state, the losses, and how many steps were finite."""
+Carry: TypeAlias = tuple[Int[Array, ""], Bool[Array, ""], StepState, Float[Array, "longest"]]
+"""Steps done, whether all were finite, the state, and the losses so far."""
+
+
 @eqx.filter_jit(donate="all-except-first")
-def run(fixed: tuple[Task, Call], state: State) -> Outcome:
-    """The state after so many steps, or before the first that is not finite; losses; how many steps were good."""
-    task, call = fixed
-    on_each = jax.shard_map(
-        lambda state, *call: _run(task, Call(*call), state),
-        mesh=task.mesh,
+def run_steps(fixed: tuple[TrainStep, StepBatches], state: StepState) -> StepsOutcome:
+    """Run several steps; ends before the first step that is not finite. The state is donated, `fixed` is kept."""
+    train_step, batches = fixed
+    on_each_device = jax.shard_map(
+        lambda state, *batches: _run_on_device(train_step, StepBatches(*batches), state),
+        mesh=train_step.mesh,
         in_specs=(P(), P(), P(), P(None, AXIS), P(), P()),
         out_specs=P(),
         check_vma=False,
     )
-    return on_each(state, *call)
+    return on_each_device(state, *batches)
 
 
-def _run(task: Task, call: Call, state: State) -> Outcome:
-    width = call.rows.shape[1]
+def _run_on_device(train_step: TrainStep, batches: StepBatches, state: StepState) -> StepsOutcome:
+    width = batches.rows.shape[1]
     places = jax.lax.axis_index(AXIS) * width + jnp.arange(width, dtype=jnp.int32)
 
-    def learn_from(bucket: Examples) -> Callable[..., tuple[Share, Parameters, BatchStats]]:
-        def apply_train(
+    def gradient_in(bucket: Examples) -> Callable[..., tuple[WeightedValue, Parameters, BatchStats]]:
+        def loss_and_gradient(
             parameters: Parameters, rows: Int[Array, "row"], key: PRNGKeyArray
-        ) -> tuple[Share, Parameters, BatchStats]:
+        ) -> tuple[WeightedValue, Parameters, BatchStats]:
             # A series has the same key however many devices share its batch.
             keys = jax.vmap(lambda place: jax.random.fold_in(key, place))(places)
-            return task.loss_and_gradient(parameters, gather(bucket, rows), rows >= 0, keys)
+            return train_step.loss_and_gradient(parameters, gather_rows(bucket, rows), rows >= 0, keys)
 
-        return apply_train
+        return loss_and_gradient
 
-    branches = [learn_from(bucket) for bucket in call.buckets]
+    branches = [gradient_in(bucket) for bucket in batches.buckets]
 
-    def go_on(carry: Carry) -> Bool[Array, ""]:
+    def goes_on(carry: Carry) -> Bool[Array, ""]:
         done, finite, _, _ = carry
-        return finite & (done < call.number)
+        return finite & (done < batches.number)
 
     def step(carry: Carry) -> Carry:
         done, _, state, losses = carry
-        key = jax.random.fold_in(call.key, state.step)
-        *local, batch_stats = jax.lax.switch(call.bucket[done], branches, state.parameters, call.rows[done], key)
-        share, gradient = jax.lax.psum(local, AXIS)
-        state, loss, finite = task.update(state, share, gradient, batch_stats)
+        key = jax.random.fold_in(batches.key, state.step)
+        *local, batch_stats = jax.lax.switch(batches.bucket[done], branches, state.parameters, batches.rows[done], key)
+        summed, gradient = jax.lax.psum(local, AXIS)
+        state, loss, finite = train_step.update(state, summed, gradient, batch_stats)
         return done + finite.astype(done.dtype), finite, state, losses.at[done].set(loss.astype(losses.dtype))
 
-    losses = jnp.zeros(len(call.bucket), jax.tree.leaves(state.parameters)[0].real.dtype)
-    begin = (jnp.zeros((), call.number.dtype), jnp.asarray(True), state, losses)
-    done, _, state, losses = jax.lax.while_loop(go_on, step, begin)
+    losses = jnp.zeros(len(batches.bucket), jax.tree.leaves(state.parameters)[0].real.dtype)
+    start = (jnp.zeros((), batches.number.dtype), jnp.asarray(True), state, losses)
+    done, _, state, losses = jax.lax.while_loop(goes_on, step, start)
     return state, losses, done
 
 
-def gather(bucket: Examples, rows: Int[Array, "row"]) -> Examples:
-    """These rows; the first one in place of those that fill, without any interval that could be taken into account."""
+def gather_rows(bucket: Examples, rows: Int[Array, "row"]) -> Examples:
+    """Gather rows of a bucket; padding (-1) becomes row 0 with length 0."""
     batch = jax.tree.map(lambda leaf: leaf[jnp.maximum(rows, 0)], bucket)
     length = jnp.where(rows >= 0, batch.inputs.length, 0)
     return eqx.tree_at(lambda tree: tree.inputs.length, batch, length)
@@ -192,7 +211,15 @@ def gather(bucket: Examples, rows: Int[Array, "row"]) -> Examples:
 
 @dataclasses.dataclass(frozen=True)
 class Evaluator:
-    """Examples on all devices, and what to measure on them. `rest` is the model without parameters."""
+    """Computes measures on a fixed set of examples, which are on all devices.
+
+    Attributes:
+        rest: The model without its parameters.
+        measures: What to compute.
+        buckets: The examples.
+        rows: The rows of each batch, for each bucket.
+        mesh: The devices.
+    """
 
     rest: Parameters
     measures: tuple[AbstractMeasure, ...]
@@ -202,47 +229,52 @@ class Evaluator:
 
     @staticmethod
     def of(
-        rest: Parameters, measures: tuple[AbstractMeasure, ...], examples: Examples, batch: int, most: int, mesh: Mesh
+        rest: Parameters, measures: tuple[AbstractMeasure, ...], examples: Examples, batching: Batching, mesh: Mesh
     ) -> "Evaluator":
-        """In batches, in at most so many shapes."""
-        buckets = buckets_of(examples, batch, most)
-        rows = tuple(batched(np.arange(len(bucket)), batch, whole(batch, mesh)) for bucket in buckets)
-        return Evaluator(rest, measures, place(mesh, buckets), place(mesh, rows, None, AXIS), mesh)
+        """Sort examples into buckets, cut these into batches, and put them on the devices."""
+        buckets = buckets_of(examples, batching)
+        width = round_up_to_devices(batching.size, mesh)
+        rows = tuple(cut_into_batches(np.arange(len(bucket)), batching.size, width) for bucket in buckets)
+        return Evaluator(rest, measures, put_on_mesh(mesh, buckets), put_on_mesh(mesh, rows, None, AXIS), mesh)
 
     def __call__(self, parameters: Parameters) -> dict[str, float]:
-        """The measures by their names."""
-        shares = _totals(self.rest, self.measures, self.mesh, parameters, self.buckets, self.rows)
+        """The measures of a model with these parameters, by name."""
+        sums = _measure_all(self.rest, self.measures, self.mesh, parameters, self.buckets, self.rows)
         return {
             measure.name: float(value) / (float(weight) or 1.0)
-            for measure, (value, weight) in zip(self.measures, shares, strict=True)
+            for measure, (value, weight) in zip(self.measures, sums, strict=True)
         }
 
 
 @eqx.filter_jit
-def _totals(
+def _measure_all(
     rest: Parameters,
     measures: tuple[AbstractMeasure, ...],
     mesh: Mesh,
     parameters: Parameters,
     buckets: tuple[Examples, ...],
     rows: tuple[Int[Array, "_ row"], ...],
-) -> tuple[Share, ...]:
+) -> tuple[WeightedValue, ...]:
     """Sums of values and of weights over all series, for each measure."""
 
-    def on_each(parameters: Parameters, buckets: tuple[Examples, ...], rows: tuple[Array, ...]) -> tuple[Share, ...]:
+    def on_each_device(
+        parameters: Parameters, buckets: tuple[Examples, ...], rows: tuple[Array, ...]
+    ) -> tuple[WeightedValue, ...]:
         model = eqx.combine(parameters, rest)
 
-        def measure(bucket: Examples, rows: Int[Array, "row"]) -> tuple[Share, ...]:
-            batch = gather(bucket, rows)
+        def measure(bucket: Examples, rows: Int[Array, "row"]) -> tuple[WeightedValue, ...]:
+            batch = gather_rows(bucket, rows)
             predictions = jax.vmap(lambda one: model(one))(batch.inputs)
-            return tuple(totals(m, predictions, batch.targets, batch.predicted, rows >= 0) for m in measures)
+            return tuple(total_over_series(m, predictions, batch.targets, batch.predicted, rows >= 0) for m in measures)
 
         parts = [
             jax.lax.map(lambda one, bucket=bucket: measure(bucket, one), many)
             for bucket, many in zip(buckets, rows, strict=True)
         ]
-        here = jax.tree.map(lambda *leaves: sum(leaf.sum() for leaf in leaves), *parts)
-        return jax.lax.psum(here, AXIS)
+        local = jax.tree.map(lambda *leaves: sum(leaf.sum() for leaf in leaves), *parts)
+        return jax.lax.psum(local, AXIS)
 
-    mapped = jax.shard_map(on_each, mesh=mesh, in_specs=(P(), P(), P(None, AXIS)), out_specs=P(), check_vma=False)
+    mapped = jax.shard_map(
+        on_each_device, mesh=mesh, in_specs=(P(), P(), P(None, AXIS)), out_specs=P(), check_vma=False
+    )
     return mapped(parameters, buckets, rows)

@@ -1,4 +1,4 @@
-"""Starting `worker.py`."""
+"""Starts `worker.py` in processes of its own."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Saved models come back as they were; what is damaged does not come back at all."""
+"""Saved models: equal after a round trip, refused when damaged or from another version."""
 
 import dataclasses
 import hashlib
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import logcde as lc
 from logcde.artefact import registry, save
-from logcde.artefact.files import _digest, kind_of
+from logcde.artefact.files import FORMAT, _digest, saved_class_name
 from logcde.embedding import Coordinates, EmbeddingSpec
 from logcde.errors import ArtefactError
 from logcde.streams import DatetimeClock, Schema, Term, TimedeltaClock
@@ -60,14 +60,14 @@ MODELS = {
 
 
 @pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
-def test_models_come_back(options, tmp_path):
+def test_models_survive_a_round_trip(options, tmp_path):
     basis = Coordinates(SCHEMA, 2, True, True).basis
     model = lc.log_slice(basis, **{"hidden": 4, "block": 2, "outputs": 2, "key": KEY} | options)
     assert_same(round_trip(model, tmp_path), model)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64, jnp.bfloat16, jnp.float16])
-def test_every_precision(dtype, tmp_path):
+def test_every_dtype_survives_a_round_trip(dtype, tmp_path):
     assert_same(round_trip(a_model(dtype=dtype), tmp_path), a_model(dtype=dtype))
 
 
@@ -79,7 +79,7 @@ CLOCKS = [
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_schemas_come_back(clock, tmp_path):
+def test_schemas_survive_a_round_trip(clock, tmp_path):
     terms = (Term("area", ("a", "b")), Term("third", ("a", ("a", "b"))))
     model = a_model(Schema(("a", "b"), clock, terms, ("speed",)))
     loaded = round_trip(model, tmp_path)
@@ -98,7 +98,7 @@ PARTITIONS = [
 
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=repr)
-def test_partition_rules_come_back(partition, tmp_path):
+def test_partition_rules_survive_a_round_trip(partition, tmp_path):
     assert round_trip(a_model(partition=partition), tmp_path).spec.partition == partition
 
 
@@ -115,14 +115,14 @@ POINTS = [
 
 
 @pytest.mark.parametrize("points", POINTS, ids=repr)
-def test_query_points_come_back(points, tmp_path):
+def test_query_points_survive_a_round_trip(points, tmp_path):
     partition = round_trip(a_model(partition=lc.Partition.at(points)), tmp_path).spec.partition
     assert repr(partition) == repr(lc.Partition.at(points))
 
 
 @lc.register
 class Swirl(eqx.Module):
-    """A class of a user, with a little of everything."""
+    """A user's class with fields of many types."""
 
     mlp: eqx.nn.MLP
     activation: object
@@ -141,7 +141,7 @@ def a_swirl(activation=jax.nn.silu, size=-0.0):
     return Swirl(mlp, activation, {"x": jnp.arange(3), "y": jnp.ones((0, 2), bool)}, np.eye(2), np.float32, size)
 
 
-def test_classes_of_users_come_back(tmp_path):
+def test_registered_classes_survive_a_round_trip(tmp_path):
     model = a_swirl()
     lc.artefact.save(model, tmp_path / "swirl")
     loaded = lc.load(tmp_path / "swirl")
@@ -159,61 +159,62 @@ class Unknown(eqx.Module):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (Unknown(jnp.ones(2)), "The model cannot be saved.*Unknown is not known.*register"),
+        (Unknown(jnp.ones(2)), "The model cannot be saved.*Unknown is not registered.*register"),
         (a_swirl(lambda x: x), "activation cannot be saved.*function.*register"),
         (a_swirl(jax.random.key(1)), "activation is an array of key"),
         (a_swirl({1, 2}), "activation is {1, 2}"),
         (a_swirl(np.array(["text"])), "activation is an array of <U4"),
     ],
 )
-def test_what_cannot_be_saved_is_named(model, words, tmp_path):
+def test_save_names_what_cannot_be_saved(model, words, tmp_path):
     with pytest.raises(ArtefactError, match=words):
         lc.artefact.save(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 
-def test_classes_are_looked_up_once_for_each_file_and_not_only_once(tmp_path, monkeypatch):
-    looks, classes = [], registry._classes
-    monkeypatch.setattr(registry, "_classes", lambda: looks.append(None) or classes())
+def test_registered_classes_are_collected_once_per_file(tmp_path, monkeypatch):
+    calls, classes = [], registry._classes
+    monkeypatch.setattr(registry, "_classes", lambda: calls.append(None) or classes())
     monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
     model = eqx.tree_at(lambda swirl: swirl.activation, a_swirl(), Unknown(jnp.ones(2)))
-    with pytest.raises(ArtefactError, match="Unknown is not known"):
+    with pytest.raises(ArtefactError, match="Unknown is not registered"):
         lc.artefact.save(model, tmp_path / "model")
     lc.register(Unknown)
     lc.artefact.save(model, tmp_path / "model")
     assert type(lc.load(tmp_path / "model").activation) is Unknown
-    assert len(looks) == 3
+    assert len(calls) == 3
 
 
-def test_only_what_has_fields_can_be_registered():
+def test_register_refuses_classes_without_fields():
     with pytest.raises(ArtefactError, match="neither an equinox.Module"):
         lc.register(type("Plain", (), {}))
 
 
-def test_names_in_files_are_unique():
+def test_short_names_are_unique():
     short = [
-        registry._short(thing)
+        registry.short_name(thing)
         for name, module in sys.modules.items()
         if name.startswith("logcde.")
         for thing in vars(module).values()
         if isinstance(thing, type) and thing.__module__ == name and registry._is_storable(thing)
     ]
-    ours = [name for name, count in Counter(short).items() if count > 1 and name.split(".")[0] in ("models", "flows")]
+    packages = ("streams", "embedding", "scans", "flows", "models", "baselines")
+    ours = [name for name, count in Counter(short).items() if count > 1 and name.split(".")[0] in packages]
     assert not ours
 
 
-def test_files_can_be_read_by_people(tmp_path):
+def test_model_json_is_readable(tmp_path):
     a_model().save(tmp_path / "model", summary={"loss": np.float32(0.5), "best": float("nan"), "epochs": [1, 2]})
     document = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert document["format"] == 1
+    assert document["format"] == FORMAT
     assert document["versions"]["jax"] == jax.__version__
     assert document["summary"] == {"loss": 0.5, "best": "nan", "epochs": [1, 2]}
-    assert document["model"]["type"] == "models.CDE"
-    assert document["model"]["source"]["partition"] == {"type": "streams.Every", "step": 0.5}
+    assert document["model"]["type"] == "models.SequenceModel"
+    assert document["model"]["spec"]["partition"] == {"type": "streams.Every", "step": 0.5}
     assert document["model"]["dynamics"]["field"]["matrices"]["tensor"] == "dynamics.field.matrices"
 
 
-def test_nothing_is_replaced_by_accident(tmp_path):
+def test_save_replaces_older_models_only_with_overwrite(tmp_path):
     a_model().save(tmp_path / "model")
     with pytest.raises(ArtefactError, match="exists already.*overwrite"):
         a_model().save(tmp_path / "model")
@@ -224,12 +225,12 @@ def test_nothing_is_replaced_by_accident(tmp_path):
     assert sorted(part.name for part in tmp_path.iterdir()) == ["model", "thesis"]
 
 
-def test_text_beside_a_model_belongs_to_it(tmp_path):
+def test_extra_files_belong_to_the_model(tmp_path):
     folder = tmp_path / "model"
-    save(a_model(), folder, beside={"notes.txt": "mine"})
+    save(a_model(), folder, extra_files={"notes.txt": "mine"})
     assert (folder / "notes.txt").read_text() == "mine"
     assert_same(lc.load(folder), a_model())
-    assert kind_of(folder) == "models.CDE"
+    assert saved_class_name(folder) == "models.SequenceModel"
     (folder / "thesis.tex").touch()
     with pytest.raises(ArtefactError, match="not a saved model: there is 'thesis.tex' in it"):
         a_model().save(folder, overwrite=True)
@@ -241,7 +242,7 @@ def test_text_beside_a_model_belongs_to_it(tmp_path):
 
 
 @pytest.mark.parametrize("step", [1, 2])
-def test_a_save_that_fails_leaves_the_older_model(step, tmp_path, monkeypatch):
+def test_failing_save_leaves_the_older_model(step, tmp_path, monkeypatch):
     a_model().save(tmp_path / "model")
     calls = []
     true_rename = type(tmp_path).rename
@@ -260,7 +261,7 @@ def test_a_save_that_fails_leaves_the_older_model(step, tmp_path, monkeypatch):
     assert_same(lc.load(tmp_path / "model"), a_model())
 
 
-def test_an_interrupted_replacement_says_where_the_model_is(tmp_path):
+def test_load_names_the_older_model_of_an_interrupted_save(tmp_path):
     a_model().save(tmp_path / "model")
     (tmp_path / "model").rename(tmp_path / ".model.abc.old")
     with pytest.raises(ArtefactError, match=r"older model is in .*\.model\.abc\.old"):
@@ -268,7 +269,7 @@ def test_an_interrupted_replacement_says_where_the_model_is(tmp_path):
 
 
 def edited(folder, change):
-    """Change the description and make its checksums right again, as someone who means it would."""
+    """Edit `model.json` and make its checksum right again."""
     a_model().save(folder / "model")
     file = folder / "model" / "model.json"
     document = json.loads(file.read_text())
@@ -280,7 +281,11 @@ def edited(folder, change):
 
 
 EDITS = {
-    "has format 2.*upgrade": lambda d: d.update(format=2),
+    "has format 99; .*Upgrade logcde": lambda d: d.update(format=99),
+    r"was saved by logcde 0\.1\.0 and has format 1.*Load it with logcde 0\.1\.0": lambda d: d.update(
+        format=1, versions={"logcde": "0.1.0"}
+    ),
+    "was saved by another version of logcde": lambda d: d.update(format=0, versions=None),
     "'os.system' is unknown": lambda d: d["model"].update(type="os.system"),
     "'logcde.artefact.files.save' is unknown": lambda d: d["model"].update(type="logcde.artefact.files.save"),
     "lacks field 'readout'": lambda d: d["model"].pop("readout"),
@@ -291,34 +296,34 @@ EDITS = {
     "'initial.bias' is float32.*float64": lambda d: d["model"]["initial"]["bias"].update(dtype="float64"),
     "tensor 'nothing' is missing": lambda d: d["model"]["initial"]["bias"].update(tensor="nothing"),
     "function 'os.system' is unknown": lambda d: d["model"].update(spec={"function": "os.system"}),
-    "means nothing": lambda d: d["model"].update(spec={"pickle": "gASV"}),
+    "has no meaning": lambda d: d["model"].update(spec={"pickle": "gASV"}),
     "at least 1": lambda d: d["model"]["basis"].update(depth=0),
-    "chunk needs at least one": lambda d: d["model"]["dynamics"].update(scan={"type": "embedding.Chunked", "size": 0}),
+    "chunk needs at least one": lambda d: d["model"]["dynamics"].update(scan={"type": "scans.Chunked", "size": 0}),
     "and not a model": lambda d: d.update(model=[1, 2]),
 }
 
 
 @pytest.mark.parametrize(("words", "change"), EDITS.items())
-def test_what_does_not_fit_is_explained(words, change, tmp_path):
+def test_load_explains_what_does_not_fit(words, change, tmp_path):
     with pytest.raises(ArtefactError, match=words):
         lc.load(edited(tmp_path, change))
 
 
-def test_double_precision_is_not_lost_quietly(tmp_path):
+def test_load_refuses_double_precision_without_x64(tmp_path):
     a_model(dtype=jnp.float64).save(tmp_path / "model")
     with jax.enable_x64(False), pytest.raises(ArtefactError, match="jax_enable_x64"):
         lc.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
-def test_missing_files(name, tmp_path):
+def test_load_refuses_missing_files(name, tmp_path):
     a_model().save(tmp_path / "model")
     (tmp_path / "model" / name).unlink()
     with pytest.raises(ArtefactError, match=f"{name} cannot be read"):
         lc.load(tmp_path / "model")
 
 
-def test_a_changed_number_is_noticed(tmp_path):
+def test_load_refuses_an_edited_number(tmp_path):
     a_model().save(tmp_path / "model")
     file = tmp_path / "model" / "model.json"
     file.write_text(file.read_text().replace('"step": 0.5', '"step": 0.6'))
@@ -328,7 +333,7 @@ def test_a_changed_number_is_noticed(tmp_path):
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damage_never_goes_unnoticed(data, tmp_path):
+def test_load_detects_random_damage(data, tmp_path):
     folder = tmp_path / "model"
     if not folder.exists():
         a_model().save(folder)
@@ -352,7 +357,7 @@ def test_damage_never_goes_unnoticed(data, tmp_path):
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damage_with_right_checksums_is_an_artefact_error_or_a_module(data, tmp_path):
+def test_load_of_forged_files_gives_an_artefact_error_or_a_module(data, tmp_path):
     folder = tmp_path / "model"
     if not folder.exists():
         a_model().save(folder)
@@ -365,7 +370,7 @@ def test_damage_with_right_checksums_is_an_artefact_error_or_a_module(data, tmp_
     del document["sha256"]
     document["tensors"]["sha256"] = hashlib.sha256(damaged).hexdigest()
     place = document["model"]
-    while True:  # something somewhere in the tree becomes something else
+    while True:  # replace a random value of the tree
         keys = list(place) if isinstance(place, dict) else range(len(place))
         key = data.draw(st.sampled_from(keys))
         if not place[key] or not isinstance(place[key], dict | list) or data.draw(st.integers(0, 3)) == 0:

@@ -1,4 +1,4 @@
-"""Small things to learn, of one shape for all tests, so that little has to be compiled."""
+"""Toy model and data of one shape for all tests of training, so that little has to be compiled."""
 
 import dataclasses
 
@@ -40,7 +40,7 @@ def running(seed: int = 0) -> np.ndarray:
 
 
 class Toy(AbstractBatchModel):
-    """Affine in sums of log-signatures, with noise in training or normalised if asked for: quick to compile."""
+    """Affine in sums of log-signatures, optionally with noise in training or batch normalisation: quick to compile."""
 
     weight: jax.Array
     bias: jax.Array
@@ -85,6 +85,19 @@ class Toy(AbstractBatchModel):
 
     def fit_preprocessing(self, inputs, spec):
         return dataclasses.replace(self, scaling=self.scaling.fit(inputs.steps, BASIS))
+
+
+def options(**given) -> dict:
+    """Arguments of `fit` from flat ones: those of `Batching` and `Selection` by their own names, `size` for a batch."""
+    batching = {name: given.pop(name) for name in ("size", "buckets") if name in given}
+    selected = ("validation", "metrics", "every", "patience", "latest")
+    selection = {name: given.pop(name) for name in selected if name in given}
+    return {
+        "batching": lc.train.Batching(**batching),
+        "selection": lc.train.Selection(**selection),
+        "callbacks": (),
+        **given,
+    }
 
 
 def model(
