@@ -63,8 +63,8 @@ def test_edges(lengths, batch, most):
 def test_buckets_are_padded_no_more_than_they_need():
     examples = examples_of(tasks.model(each=True), tasks.logsigs(), tasks.running())
     short, long = buckets_of(examples, batch=8, most=4)
-    assert short.inputs.steps.shape[1] == short.targets.shape[1] == short.inputs.length.max() == 3
-    assert long.inputs.steps.shape[1] == long.targets.shape[1] == 8
+    assert short.inputs.logsigs.shape[1] == short.targets.shape[1] == short.inputs.length.max() == 3
+    assert long.inputs.logsigs.shape[1] == long.targets.shape[1] == 8
     assert len(short) + len(long) == len(examples)
 
 
@@ -74,7 +74,7 @@ def test_buckets_do_not_change_a_score():
     ends = np.minimum(2 * np.arange(1, 5) - 1, np.asarray(pieces.length)[:, None] - 1)
     queries = -(-np.asarray(pieces.length) // 2)
     of_pieces = lc.Inputs(
-        pieces.steps,
+        pieces.logsigs,
         pieces.length,
         pieces.initial,
         pieces.static,

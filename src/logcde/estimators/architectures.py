@@ -49,7 +49,7 @@ class Slice(AbstractArchitecture):
             readout=reading(self.widths),
             # What `Auto` comes to on a CPU, where tracing the other ways as well would take longer than small fits.
             scan=MatrixFree() if jax.default_backend() == "cpu" else Auto(),
-            scale=self.scale,
+            init_scale=self.scale,
             key=key,
         )
 

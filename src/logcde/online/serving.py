@@ -184,7 +184,7 @@ def _is_plain(model: SequenceModel) -> bool:
         and type(dynamics.flow) in (Exponential, Euler)
         and type(model.scaling) in (NoScaling, IncrementRMSScaling)
         and type(readout) is ReadoutHead
-        and type(readout.reading) in (Terminal, PerInterval, Mean)
+        and type(readout.rule) in (Terminal, PerInterval, Mean)
         and all(layer.bias is not None for layer in readout.layers)
     )
 
@@ -214,7 +214,7 @@ class LinearModel(AbstractServed):
         biases = [np.asarray(layer.bias, np.float64) for layer in readout.layers]
         packed = np.concatenate([np.append(w.T, b) for w, b in zip(weights, biases, strict=True)])
         self._reading = packed, np.array([rows * blocks, *(len(b) for b in biases)])
-        self._mean = readout.reading if isinstance(readout.reading, Mean) else None
+        self._mean = readout.rule if isinstance(readout.rule, Mean) else None
         self._outputs, self._server = len(biases[-1]), serve.server(rows)
 
     def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> Kept:
@@ -269,7 +269,7 @@ class Service:
         reorder: object,
     ) -> "Service":
         """From what a user gives; what is not given comes from the model's source."""
-        ahead = next((look for look in model.initials if not look.causal), None)
+        ahead = next((rule for rule in model.initial_rules if not rule.causal), None)
         if ahead is not None:
             raise ModelError(
                 f"The initial state of this model looks ahead: {type(ahead).__name__} reads the first value of every "

@@ -20,8 +20,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
-from logcde.flows.dynamics import BatchStats
-from logcde.models import AbstractBatchModel, AbstractModel
+from logcde.models import AbstractBatchModel, AbstractModel, BatchStats, predict
 from logcde.train.data import Examples, batched, buckets_of
 from logcde.train.losses import AbstractMeasure, Share, totals
 from logcde.train.parallel import AXIS, place, whole
@@ -234,7 +233,7 @@ def _totals(
 
         def measure(bucket: Examples, rows: Int[Array, "row"]) -> tuple[Share, ...]:
             batch = gather(bucket, rows)
-            predictions = jax.vmap(lambda one: model(one))(batch.inputs)
+            predictions = predict(model, batch.inputs)
             return tuple(totals(m, predictions, batch.targets, batch.predicted, rows >= 0) for m in measures)
 
         parts = [
