@@ -2,8 +2,8 @@
 
 Signatures (`eq:interval_log_signature_method` of the paper), linear flows and linear recurrences all move a state by
 steps that compose associatively, so any bracketing gives the same states, to rounding; which one is fastest depends on
-the device. A scan decides the order of the operations, an `AbstractComposition` says what they are. Neither knows of
-the other's kinds: a new scan runs all compositions, a new composition runs under all scans.
+the device. A scan decides the order of the operations, an `AbstractComposition` says what they are: a new scan runs all
+compositions, and a new composition runs under all scans.
 """
 
 import abc
@@ -74,10 +74,10 @@ class AbstractFusedComposition(AbstractComposition):
 class AbstractScan(eqx.Module):
     """A way to run a composition over many steps. All scans give the same outputs, to rounding.
 
-    Attributes:
-        parallel: Whether it multiplies elements, and so needs a composition whose products have a form of their own.
+    A subclass sets `parallel`, implements `__call__`, and works wherever `scan=` is an argument.
 
-    A scan of your own implements `parallel` and `__call__`, and works wherever `scan=` is an argument.
+    Attributes:
+        parallel: Whether it multiplies elements. Fields whose products lose their structure refuse such scans.
     """
 
     parallel: ClassVar[bool]
