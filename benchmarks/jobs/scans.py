@@ -15,9 +15,8 @@ from benchmarks.steps import contender
 from logcde._machine import cores
 from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
-from logcde.flows.scan import FlowScan
 from logcde.models import Inputs, Mean, log_slice
-from logcde.scans import Associative, Auto, Chunked, MatrixFree, Sequential
+from logcde.scans import AbstractScan, Associative, Auto, Chunked, MatrixFree, Sequential
 
 CLASSES = 2
 
@@ -49,7 +48,7 @@ class Scans(AbstractJob):
     def cases(self, peers: Sequence[AbstractPeer], rng: np.random.Generator) -> Iterator[Case]:
         """One case for each shape, with the default scan against all others."""
         basis = Basis.of_width(3, 2)
-        others: tuple[FlowScan, ...] = (MatrixFree(), Sequential(), Associative(), Chunked(128))
+        others: tuple[AbstractScan, ...] = (MatrixFree(), Sequential(), Associative(), Chunked(128))
         for shape in self.shapes:
             values = rng.normal(size=(shape.series, shape.intervals, basis.dimension)) * 0.1
             inputs = Inputs.of(LogSignatures(values, np.full(shape.series, shape.intervals), basis))
@@ -64,6 +63,6 @@ class Scans(AbstractJob):
             yield Case(label, "step", (1,), entries, target=Times(0.8), rival=Role.BASELINE)
 
 
-def _step(scan: FlowScan, shape: Shape, basis: Basis, inputs: Inputs) -> AbstractContender:
+def _step(scan: AbstractScan, shape: Shape, basis: Basis, inputs: Inputs) -> AbstractContender:
     model = log_slice(basis, shape.hidden, CLASSES, block=shape.block, scan=scan, readout=Mean(), key=jax.random.key(0))
     return contender(lambda model, one: model(one), model, inputs, CLASSES, same=True)

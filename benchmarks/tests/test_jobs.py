@@ -56,7 +56,7 @@ def _compiled_once(monkeypatch):
     made = {}
 
     def once(predict, model, inputs, classes, same):
-        key = predict, jax.tree.structure(model), inputs.steps.shape
+        key = predict, jax.tree.structure(model), inputs.logsigs.shape
         if key not in made:
             made[key] = contender(predict, model, inputs, classes, same)
         return made[key]

@@ -149,13 +149,13 @@ class PathModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             "readout": reading((), self.dropout),
             "scaling": TotalStdScaling(),
             "static": static,
-            "scale": self.scale,
             "key": keys[2],
         }
         if self.cde == "slice":
-            parts.append(log_slice(basis, self.hidden, CLASSES, block=self.block, **options))
+            parts.append(log_slice(basis, self.hidden, CLASSES, block=self.block, init_scale=self.scale, **options))
         if self.cde == "log-ncde":
-            parts.append(log_ncde(basis, self.hidden, CLASSES, width=self.width, layers=1, **options))
+            size = 1 / self.scale
+            parts.append(log_ncde(basis, self.hidden, CLASSES, width=self.width, layers=1, init_scale=size, **options))
         return Sum(parts)
 
     def _places(self, basis: Basis, static: int, readout: Terminal | PerInterval, key: PRNGKeyArray) -> SequenceModel:
@@ -239,7 +239,7 @@ class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             began = time.monotonic()
             inputs, basis, spec = model.inputs(given)
             seconds += time.monotonic() - began
-            shape = (inputs.steps.shape[1],) if model.each else ()
+            shape = (inputs.logsigs.shape[1],) if model.each else ()
             targets = np.broadcast_to(labels.reshape(-1, *[1] * len(shape)), (len(labels), *shape))
             optimiser = optimiser_of(model, self.rate, self.epochs * -(-len(split.train) // self.batch))
             for member in range(self.members):

@@ -16,6 +16,7 @@ from logcde.algebra import Basis
 from logcde.baselines import HeldControl, HermiteControl, LinearControl, RectilinearControl, gru_d, ncde
 from logcde.datasets import Dataset
 from logcde.embedding import Embedding
+from logcde.flows import Identity
 from logcde.models import (
     AbstractModel,
     FirstValueInitial,
@@ -24,14 +25,17 @@ from logcde.models import (
     LearntInitial,
     NoScaling,
     PerInterval,
-    RawFirstValues,
     SequenceModel,
     deep_log_slice,
     log_slice,
 )
 from logcde.train import AbstractCallback, Batching, Epochs, Evaluation, Result, Selection, Summary, fit
 
-LOOKS = {"learnt": LearntInitial(), "first values": FirstValueInitial(), "raw first values": RawFirstValues()}
+LOOKS = {
+    "learnt": LearntInitial(),
+    "first values": FirstValueInitial(),
+    "raw first values": FirstValueInitial(Identity()),
+}
 SCALINGS = {"none": NoScaling(), "unit increments": IncrementRMSScaling()}
 CONTROLS = {"hermite": HermiteControl, "linear": LinearControl, "rectilinear": RectilinearControl}
 Look: TypeAlias = Literal["learnt", "first values", "raw first values"]
@@ -64,7 +68,7 @@ class SliceModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="l
             "initial": LOOKS[self.initial],
             "readout": PerInterval(self.readout),
             "scaling": SCALINGS[self.scaling],
-            "scale": self.scale,
+            "init_scale": self.scale,
             "key": key,
         }
         if self.layers > 1:
@@ -98,7 +102,7 @@ class ControlModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
             initial=LOOKS[self.initial],
             readout=PerInterval(),
             solver=diffrax.Heun(),
-            scale=self.scale,
+            init_scale=1 / self.scale,
             key=key,
         )
 

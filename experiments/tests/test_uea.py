@@ -67,24 +67,24 @@ def test_every_model_predicts_every_class_from_what_is_left(model, fraction):
     inputs, basis = model.inputs(given(fraction))
     built = model.model(basis, 2, jax.random.key(0))
     assert eqx.filter_eval_shape(built, inputs[0]).shape == (2,)
-    assert np.isfinite(inputs.steps).all()
+    assert np.isfinite(inputs.logsigs).all()
 
 
 def test_windows_do_not_depend_on_what_was_dropped_and_time_goes_on():
     whole, _ = LINEAR.inputs(given(0.0))
     left, basis = LINEAR.inputs(given(0.95))
-    assert whole.steps.shape == left.steps.shape == (20, 3, 6)
+    assert whole.logsigs.shape == left.logsigs.shape == (20, 3, 6)
     clock = basis.letters.index("clock")
     # From the second window on time has moved by a window, as scaled by its range.
-    np.testing.assert_allclose(left.steps[:, 1:, clock], 2 * 4 / 11, rtol=1e-5)
-    np.testing.assert_allclose(left.steps[..., clock], whole.steps[..., clock], rtol=1e-5)
+    np.testing.assert_allclose(left.logsigs[:, 1:, clock], 2 * 4 / 11, rtol=1e-5)
+    np.testing.assert_allclose(left.logsigs[..., clock], whole.logsigs[..., clock], rtol=1e-5)
 
 
 def test_channels_are_scaled_by_the_series_that_are_trained_on_or_by_all():
     data = given(0.0)
     for scaled_by, which in (("train", data.split.train), ("all", np.arange(20))):
         inputs, _ = msgspec.structs.replace(LINEAR, step=1, time=False, scaled_by=scaled_by).inputs(data)
-        values = np.cumsum(inputs.steps[..., :2], axis=1)
+        values = np.cumsum(inputs.logsigs[..., :2], axis=1)
         np.testing.assert_allclose(values[which].min(axis=(0, 1)), -1, atol=1e-5)
         np.testing.assert_allclose(values[which].max(axis=(0, 1)), 1, atol=1e-5)
 
@@ -92,7 +92,7 @@ def test_channels_are_scaled_by_the_series_that_are_trained_on_or_by_all():
 def test_what_the_published_runs_did_has_a_name():
     plain, _ = LINEAR.inputs(given())
     other, _ = msgspec.structs.replace(LINEAR, skip_first=True, divide=10.0).inputs(given())
-    np.testing.assert_allclose(other.steps, plain.steps[:, 1:] / 10)
+    np.testing.assert_allclose(other.logsigs, plain.logsigs[:, 1:] / 10)
     np.testing.assert_array_equal(other.length, plain.length - 1)
 
 
@@ -100,7 +100,7 @@ def test_recurrent_models_see_the_rows_that_are_left_and_their_stamps():
     some = given(0.7)
     inputs, basis = msgspec.structs.replace(SPACE, time=True).inputs(some)
     assert basis.letters == ("a", "b", "clock")
-    rows = np.cumsum(inputs.steps[0], axis=0)
+    rows = np.cumsum(inputs.logsigs[0], axis=0)
     one = some.left[:1]
     np.testing.assert_allclose(rows[:, :2], one.value.reshape(-1, 2), atol=1e-4)
     np.testing.assert_allclose(rows[:, 2], one.times, atol=1e-6)
@@ -111,7 +111,7 @@ def test_recurrent_models_see_the_last_value_of_a_channel_that_was_dropped():
     data = dataset()
     left = drop_observations(data.streams, 0.7, PerChannel(), seed=0)
     inputs, _ = SPACE.inputs(Given(data, left, split(len(data), 0)))
-    rows, one = np.cumsum(inputs.steps[0], axis=0), left[:1]
+    rows, one = np.cumsum(inputs.logsigs[0], axis=0), left[:1]
     last = np.zeros(2)
     for event, (start, stop) in enumerate(zip(one.obs_offsets[:-1], one.obs_offsets[1:], strict=True)):
         last[one.channel[start:stop]] = one.value[start:stop]

@@ -15,8 +15,8 @@ from logcde.algebra import Basis
 from logcde.baselines import LRU, S5, S6, HermiteControl, Mamba, ncde, ssm
 from logcde.datasets import Classification, Split, windows
 from logcde.embedding import Embedding, LogSignatures
-from logcde.flows import Euler, Exponential
-from logcde.models import Inputs, Mean, RawFirstValues, SequenceModel, log_ncde, log_slice
+from logcde.flows import Euler, Exponential, Identity
+from logcde.models import AbstractModel, FirstValueInitial, Inputs, Mean, SequenceModel, log_ncde, log_slice
 from logcde.streams import ChannelScaler, MinMaxScaler, Partition, Streams, with_time_channel
 
 FLOWS = {"exponential": Exponential(), "euler": Euler()}
@@ -59,10 +59,10 @@ class LinearPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="s
         path = given.path(self.time)
         logsigs = _embedded(ChannelScaler.fit(path[which], MinMaxScaler())(path), given, self.depth, self.step)
         inputs = Inputs.of(logsigs)
-        steps, length = inputs.steps / self.divide, inputs.length
+        rows, length = inputs.logsigs / self.divide, inputs.length
         if self.skip_first:
-            steps, length = steps[:, 1:], jnp.maximum(length - 1, 0)
-        return dataclasses.replace(inputs, steps=steps, length=length), logsigs.basis
+            rows, length = rows[:, 1:], jnp.maximum(length - 1, 0)
+        return dataclasses.replace(inputs, logsigs=rows, length=length), logsigs.basis
 
     def model(self, basis: Basis, outputs: int, key: PRNGKeyArray) -> SequenceModel:
         """Diagonal, block-diagonal or dense."""
@@ -71,7 +71,7 @@ class LinearPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="s
             self.hidden,
             outputs,
             block=self.block,
-            initial=RawFirstValues(),
+            initial=FirstValueInitial(Identity()),
             readout=Mean(initial=True),
             flow=FLOWS[self.flow],
             key=key,
@@ -102,7 +102,7 @@ class NeuralPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="l
             outputs,
             width=self.width,
             layers=self.layers,
-            initial=RawFirstValues(),
+            initial=FirstValueInitial(Identity()),
             steps=self.solver_steps,
             key=key,
         )
@@ -144,7 +144,7 @@ class StateSpace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="s
         logsigs = _embedding(1)(rows, Partition.every_events(1))
         return Inputs.of(logsigs), logsigs.basis
 
-    def model(self, basis: Basis, outputs: int, key: PRNGKeyArray) -> SequenceModel:
+    def model(self, basis: Basis, outputs: int, key: PRNGKeyArray) -> AbstractModel:
         """The stack."""
         units = {
             "s5": S5(self.state, self.blocks),

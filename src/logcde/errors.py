@@ -116,6 +116,10 @@ class EmbeddingError(LogcdeError):
     """Options of an embedding that do not fit each other or the data."""
 
 
+class ScanError(LogcdeError):
+    """A scan that does not fit what it is to compose, or options of a scan that make no sense."""
+
+
 class ModelError(LogcdeError):
     """Options of a model that do not fit each other, or input that does not fit a model."""
 

@@ -1,127 +1,213 @@
-"""Composing many steps from left to right: one after another, as a tree, or in chunks.
+"""Scans: ways to run a composition over many steps, from the first to the last.
 
-Factors of the paper's `eq:interval_log_signature_method` compose associatively, so any bracketing gives the same
-result; which is fastest depends on the device. A scan knows nothing of what it composes: see `AbstractComposition`.
+Signatures (`eq:interval_log_signature_method` of the paper), linear flows and linear recurrences all move a state by
+steps that compose associatively, so any bracketing gives the same states, to rounding; which one is fastest depends on
+the device. A scan decides the order of the operations, an `AbstractComposition` says what they are: a new scan runs all
+compositions, and a new composition runs under all scans.
 """
 
 import abc
-from typing import Any, TypeAlias
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, PyTree
 
-from logcde.errors import EmbeddingError
+from logcde.errors import ScanError
 
-Step: TypeAlias = PyTree[Any]
+State: TypeAlias = PyTree[Any]
+"""What the steps move."""
+Steps: TypeAlias = PyTree[Any]
+"""One step, or with a leading axis many. Steps of zeros pad the last chunk; what they give is cut off."""
 Element: TypeAlias = PyTree[Any]
+"""A step, or a product of steps, in a form that composes; with a leading axis, many."""
+Outputs: TypeAlias = PyTree[Any]
+"""What is read of the state after every step, with a leading axis."""
 
 
 class AbstractComposition(eqx.Module):
-    """An associative product and how single steps enter it. Steps and elements are pytrees of arrays."""
+    """How steps move a state, one by one and as products.
+
+    Attributes:
+        recompute: Whether the backward pass computes chunks of steps again and keeps the states between them only: for
+            steps whose elements are much larger than the steps themselves.
+    """
+
+    recompute: ClassVar[bool]
 
     @abc.abstractmethod
-    def unit(self) -> Element:
-        """The element that changes nothing."""
+    def prepare(self, steps: Steps) -> Steps:
+        """Do what can be done for many steps at once, before they are appended or lifted."""
 
     @abc.abstractmethod
-    def append(self, element: Element, step: Step) -> Element:
-        """One element followed by one step."""
+    def append(self, state: State, step: Steps) -> State:
+        """Move the state by one prepared step."""
 
     @abc.abstractmethod
-    def lift(self, steps: Step) -> Element:
-        """Steps as elements, with a leading axis."""
+    def lift(self, steps: Steps, state: State) -> Element:
+        """Turn prepared steps into elements; the state that they move may enter the first of them."""
 
     @abc.abstractmethod
     def combine(self, earlier: Element, later: Element) -> Element:
-        """The product; leading axes broadcast."""
+        """Multiply elements, associatively; leading axes broadcast."""
+
+    @abc.abstractmethod
+    def act(self, elements: Element, state: State) -> State:
+        """Move the state by products of all elements up to each one: a state for each."""
+
+    @abc.abstractmethod
+    def read(self, state: State, step: Steps) -> Outputs:
+        """What is put out after one prepared step, given the state there."""
+
+
+class AbstractFusedComposition(AbstractComposition):
+    """A composition that can also move a state along all steps without forming any element: for `MatrixFree`."""
+
+    @abc.abstractmethod
+    def fused(self, steps: Steps, state: State) -> Outputs:
+        """What is put out after every step; steps are not prepared."""
 
 
 class AbstractScan(eqx.Module):
-    """Composes steps: `Sequential()`, `Associative()` or `Chunked(size)`. All give the same result, to rounding."""
+    """A way to run a composition over many steps. All scans give the same outputs, to rounding.
+
+    A subclass sets `parallel`, implements `__call__`, and works wherever `scan=` is an argument.
+
+    Attributes:
+        parallel: Whether it multiplies elements. Fields whose products lose their structure refuse such scans.
+    """
+
+    parallel: ClassVar[bool]
 
     @abc.abstractmethod
-    def __call__(self, composition: AbstractComposition, steps: Step, starts: Bool[Array, "step"]) -> Element:
-        """For every step, the product of the steps since the last start, this one included.
-
-        `starts` says which steps begin anew; the first step always does.
-        """
+    def __call__(self, composition: AbstractComposition, steps: Steps, state: State) -> Outputs:
+        """What the composition puts out after every step, starting from `state`."""
 
 
 class Sequential(AbstractScan):
-    """One step after another: least arithmetic, least memory. Best on a CPU, above all with many series at once."""
+    """One step after another: least arithmetic and memory. Best on a CPU, above all with many series at once."""
 
-    def __call__(self, composition: AbstractComposition, steps: Step, starts: Bool[Array, "step"]) -> Element:
-        """For every step, the product of the steps since the last start, this one included."""
-        unit = composition.unit()
+    parallel: ClassVar[bool] = False
 
-        def extend(element: Element, step_and_start: tuple[Step, Bool[Array, ""]]) -> tuple[Element, Element]:
-            step, start = step_and_start
-            element = composition.append(_where(start, unit, element), step)
-            return element, element
-
-        return jax.lax.scan(extend, unit, (steps, starts))[1]
+    def __call__(self, composition: AbstractComposition, steps: Steps, state: State) -> Outputs:
+        """What the composition puts out after every step, starting from `state`."""
+        if not composition.recompute:
+            return _at_once(_one_by_one, composition, steps, state)
+        # About as many chunks as steps in each: few states between chunks, and few within one.
+        return _in_chunks(_one_by_one, composition, steps, state, math.isqrt(max(_count(steps), 1)) + 1)
 
 
 class Associative(AbstractScan):
-    """As a balanced tree: logarithmic depth for some multiple of the arithmetic. For accelerators and long series."""
+    """A balanced tree of products: logarithmic depth for some multiple of the arithmetic. For accelerators."""
 
-    def __call__(self, composition: AbstractComposition, steps: Step, starts: Bool[Array, "step"]) -> Element:
-        """For every step, the product of the steps since the last start, this one included."""
-        return _tree(composition, steps, starts)[0]
+    parallel: ClassVar[bool] = True
+
+    def __call__(self, composition: AbstractComposition, steps: Steps, state: State) -> Outputs:
+        """What the composition puts out after every step, starting from `state`."""
+        return _at_once(_as_tree, composition, steps, state)
 
 
 class Chunked(AbstractScan):
-    """As a tree within chunks of `size` steps, one chunk after another: bounded memory, still parallel."""
+    """A tree within chunks of `size` steps, one chunk after another: bounded memory, still parallel."""
 
     size: int = eqx.field(static=True, default=128)
+    parallel: ClassVar[bool] = True
 
     def __check_init__(self) -> None:
         if self.size < 1:
-            raise EmbeddingError(f"A chunk needs at least one step, but its size is {self.size}.")
+            raise ScanError(
+                f"A chunk needs at least one step, but its size is {self.size}.", "Give a size of 1 or more."
+            )
 
-    def __call__(self, composition: AbstractComposition, steps: Step, starts: Bool[Array, "step"]) -> Element:
-        """For every step, the product of the steps since the last start, this one included."""
-        count = len(starts)
-        chunks = -(-count // self.size)
-
-        def cut(leaf: Array) -> Array:
-            padding = [(0, chunks * self.size - count)] + [(0, 0)] * (leaf.ndim - 1)
-            return jnp.pad(leaf, padding).reshape(chunks, self.size, *leaf.shape[1:])
-
-        def extend(before: Element, chunk: tuple[Step, Bool[Array, "step"]]) -> tuple[Element, Element]:
-            within, started = _tree(composition, *chunk)
-            elements = _where(started, within, composition.combine(before, within))
-            return jax.tree.map(lambda leaf: leaf[-1], elements), elements
-
-        chunked = jax.lax.scan(extend, composition.unit(), jax.tree.map(cut, (steps, starts)))[1]
-        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], chunked)
+    def __call__(self, composition: AbstractComposition, steps: Steps, state: State) -> Outputs:
+        """What the composition puts out after every step, starting from `state`."""
+        return _in_chunks(_as_tree, composition, steps, state, self.size)
 
 
-class MatrixFree(eqx.Module):
-    """One interval after another, each applied to the state without forming its flow: least arithmetic and memory."""
+class MatrixFree(AbstractScan):
+    """One step after another, each applied to the state without forming its element: a compiled kernel on a CPU.
 
-
-class Auto(eqx.Module):
-    """`MatrixFree` on a CPU, where it is a compiled kernel, and `Chunked(128)` elsewhere.
-
-    The job `scans` of `benchmarks` compares them.
+    For linear flows: their elements are matrices, and the product of a matrix exponential and a vector is cheaper than
+    the exponential.
     """
 
+    parallel: ClassVar[bool] = False
 
-def _tree(composition: AbstractComposition, steps: Step, starts: Bool[Array, "step"]) -> tuple[Element, Array]:
-    """Products since the last start, and whether there was one."""
+    def __call__(self, composition: AbstractComposition, steps: Steps, state: State) -> Outputs:
+        """What the composition puts out after every step, starting from `state`."""
+        if not isinstance(composition, AbstractFusedComposition):
+            raise ScanError(
+                f"MatrixFree() runs linear flows, but {type(composition).__name__} has no matrix-free form.",
+                "Use Auto(), Sequential(), Chunked() or Associative().",
+            )
+        return composition.fused(steps, state)
 
-    def combine(earlier: tuple[Element, Array], later: tuple[Element, Array]) -> tuple[Element, Array]:
-        (left, left_started), (right, right_started) = earlier, later
-        return _where(right_started, right, composition.combine(left, right)), left_started | right_started
 
-    return jax.lax.associative_scan(combine, (composition.lift(steps), starts))
+class Auto(AbstractScan):
+    """The fastest scan for the device that the program is compiled for.
+
+    On a CPU `MatrixFree()` where the composition has that form, otherwise `Sequential()`; elsewhere `Chunked(128)`. The
+    job `scans` of `benchmarks` compares them for linear flows.
+    """
+
+    parallel: ClassVar[bool] = False
+
+    def __call__(self, composition: AbstractComposition, steps: Steps, state: State) -> Outputs:
+        """What the composition puts out after every step, starting from `state`."""
+        on_cpu = MatrixFree() if isinstance(composition, AbstractFusedComposition) else Sequential()
+        elsewhere = Chunked(128)
+        return jax.lax.platform_dependent(
+            steps,
+            state,
+            cpu=lambda steps, state: on_cpu(composition, steps, state),
+            default=lambda steps, state: elsewhere(composition, steps, state),
+        )
 
 
-def _where(flags: Bool[Array, "*step"], chosen: Element, otherwise: Element) -> Element:
-    def select(a: Array, b: Array) -> Array:
-        return jnp.where(flags.reshape(flags.shape + (1,) * (b.ndim - flags.ndim)), a, b)
+Within: TypeAlias = Callable[[AbstractComposition, Steps, State], tuple[State, Outputs]]
+"""Run the steps of one chunk: the last state and the outputs."""
 
-    return jax.tree.map(select, chosen, otherwise)
+
+def _one_by_one(composition: AbstractComposition, steps: Steps, state: State) -> tuple[State, Outputs]:
+    def extend(state: State, step: Steps) -> tuple[State, Outputs]:
+        state = composition.append(state, step)
+        return state, composition.read(state, step)
+
+    return jax.lax.scan(extend, state, composition.prepare(steps))
+
+
+def _as_tree(composition: AbstractComposition, steps: Steps, state: State) -> tuple[State, Outputs]:
+    prepared = composition.prepare(steps)
+    products = jax.lax.associative_scan(composition.combine, composition.lift(prepared, state))
+    states = composition.act(products, state)
+    return jax.tree.map(lambda leaf: leaf[-1], states), jax.vmap(composition.read)(states, prepared)
+
+
+def _at_once(within: Within, composition: AbstractComposition, steps: Steps, state: State) -> Outputs:
+    if composition.recompute or not _count(steps):
+        return _in_chunks(within, composition, steps, state, max(_count(steps), 1))
+    return within(composition, steps, state)[1]
+
+
+def _in_chunks(within: Within, composition: AbstractComposition, steps: Steps, state: State, size: int) -> Outputs:
+    """Run one chunk of `size` steps after another; steps of zeros fill the last one."""
+    count = _count(steps)
+    chunks = -(-count // size)
+
+    def cut(leaf: Array) -> Array:
+        padding = [(0, chunks * size - count)] + [(0, 0)] * (leaf.ndim - 1)
+        return jnp.pad(leaf, padding).reshape(chunks, size, *leaf.shape[1:])
+
+    def extend(state: State, chunk: Steps) -> tuple[State, Outputs]:
+        return within(composition, chunk, state)
+
+    each = jax.checkpoint(extend, prevent_cse=False) if composition.recompute else extend
+    outputs = jax.lax.scan(each, state, jax.tree.map(cut, steps))[1]
+    return jax.tree.map(lambda leaf: leaf.reshape(chunks * size, *leaf.shape[2:])[:count], outputs)
+
+
+def _count(steps: Steps) -> int:
+    return len(jax.tree.leaves(steps)[0])

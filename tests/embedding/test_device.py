@@ -11,7 +11,7 @@ from jax.test_util import check_grads
 from logcde.embedding import host
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.device import embed, logsignatures, pad
-from logcde.errors import EmbeddingError
+from logcde.errors import ScanError
 from logcde.scans import Associative, Chunked, Sequential
 from logcde.streams import Partition, Schema, Streams, Term
 from tests.embedding.reference import CASES, NAN, RAGGED, plain, reference, with_continuous
@@ -177,5 +177,5 @@ def test_no_callback_reaches_the_host():
 
 
 def test_an_empty_chunk_is_refused():
-    with pytest.raises(EmbeddingError, match="at least one step"):
+    with pytest.raises(ScanError, match="at least one step"):
         Chunked(0)

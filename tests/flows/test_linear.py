@@ -1,4 +1,4 @@
-"""Linear dynamics: structure against plain matrices, and the laws that the paper states of them."""
+"""Linear dynamics and their fields: structure against plain matrices, and the laws that the paper states of them."""
 
 import functools
 import itertools
@@ -60,7 +60,7 @@ def _name(value):
     return type(value).__name__
 
 
-def _steps(field, intervals=5, scale=0.7):
+def _logsigs(field, intervals=5, scale=0.7):
     rng = np.random.default_rng(0)
     return jnp.asarray(rng.normal(size=(intervals, field.basis.dimension)) * scale)
 
@@ -69,8 +69,8 @@ def _start(field):
     return jnp.asarray(np.random.default_rng(1).normal(size=field.hidden))
 
 
-def _expected(field, steps, flow):
-    matrices = np.tensordot(steps, field.as_matrices(), axes=1)
+def _expected(field, logsigs, flow):
+    matrices = np.tensordot(logsigs, field.as_matrices(), axes=1)
     states, state = [], np.asarray(_start(field))
     for matrix in matrices:
         whole = scipy.linalg.expm(matrix) if isinstance(flow, Exponential) else np.eye(len(matrix)) + matrix
@@ -82,14 +82,14 @@ def _expected(field, steps, flow):
 @pytest.mark.parametrize("flow", [Exponential(), Euler()], ids=_name)
 @pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(2), Auto()], ids=_name)
 @pytest.mark.parametrize("field", FIELDS, indirect=True)
-def test_every_structure_flow_and_scan_is_that_of_plain_matrices(field, scan, flow):
+def test_every_field_flow_and_scan_matches_plain_matrices(field, scan, flow):
     if isinstance(field, DiagonalLowRank | Sparse | WalshHadamard) and isinstance(scan, Associative | Chunked):
-        with pytest.raises(ModelError, match="do not compose"):
+        with pytest.raises(ModelError, match="lose their structure"):
             LinearDynamics(field, flow, scan)
         return
-    steps = _steps(field)
-    found = LinearDynamics(field, flow, scan).unroll(_start(field), steps, jnp.asarray(5))
-    expected = _expected(field, steps, flow)
+    logsigs = _logsigs(field)
+    found = LinearDynamics(field, flow, scan).unroll(_start(field), logsigs, jnp.asarray(5))
+    expected = _expected(field, logsigs, flow)
     assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
@@ -106,11 +106,11 @@ def test_brackets_are_flipped_commutators(field):
 def _gradients(scan):
     field = _field("blocks of 4")
 
-    def loss(field, steps):
+    def loss(field, logsigs):
         dynamics = LinearDynamics(field, Exponential(), scan)
-        return jnp.sum(jnp.square(dynamics.unroll(_start(field), steps, jnp.asarray(4))))
+        return jnp.sum(jnp.square(dynamics.unroll(_start(field), logsigs, jnp.asarray(4))))
 
-    return jax.tree.leaves(jax.grad(loss, argnums=(0, 1))(field, _steps(field)))
+    return jax.tree.leaves(jax.grad(loss, argnums=(0, 1))(field, _logsigs(field)))
 
 
 @pytest.mark.parametrize("scan", [Associative(), Chunked(3), MatrixFree()], ids=_name)
@@ -120,20 +120,20 @@ def test_gradients_agree_between_scans(scan):
 
 
 @pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), MatrixFree()], ids=_name)
-def test_padding_moves_nothing_whatever_it_holds(blocks, scan):
+def test_linear_dynamics_ignore_padding(blocks, scan):
     dynamics = LinearDynamics(blocks, Exponential(), scan)
-    steps = _steps(blocks)
-    rubbish = steps.at[3:].set(1e6)
+    logsigs = _logsigs(blocks)
+    rubbish = logsigs.at[3:].set(1e6)
     states = dynamics.unroll(_start(blocks), rubbish, jnp.asarray(3))
     np.testing.assert_array_equal(states[3:], np.broadcast_to(states[2], (2, 12)))
-    np.testing.assert_allclose(states[:3], dynamics.unroll(_start(blocks), steps, jnp.asarray(5))[:3], rtol=1e-12)
+    np.testing.assert_allclose(states[:3], dynamics.unroll(_start(blocks), logsigs, jnp.asarray(5))[:3], rtol=1e-12)
 
 
-def test_long_series_go_in_portions(blocks, monkeypatch):
-    field, steps = blocks, _steps(blocks)
+def test_long_series_in_portions_give_the_same_gradients(blocks, monkeypatch):
+    field, logsigs = blocks, _logsigs(blocks)
 
     def loss(field):
-        return jnp.sum(jnp.square(LinearDynamics(field).unroll(_start(field), steps, jnp.asarray(5))))
+        return jnp.sum(jnp.square(LinearDynamics(field).unroll(_start(field), logsigs, jnp.asarray(5))))
 
     expected = jax.value_and_grad(loss)(field)
     monkeypatch.setattr(linear, "MATRICES", 2 * 12 * 4)
@@ -143,26 +143,28 @@ def test_long_series_go_in_portions(blocks, monkeypatch):
 
 
 @pytest.mark.parametrize("field", ["blocks of 4", "dense", "low rank"], indirect=True)
-def test_one_interval_at_a_time_is_the_same(field):
-    dynamics, steps = LinearDynamics(field), _steps(field)
+def test_linear_advance_equals_unroll(field):
+    dynamics, logsigs = LinearDynamics(field), _logsigs(field)
     carry = dynamics.start(_start(field))
-    for step, expected in zip(steps, dynamics.unroll(_start(field), steps, jnp.asarray(5)), strict=True):
+    for step, expected in zip(logsigs, dynamics.unroll(_start(field), logsigs, jnp.asarray(5)), strict=True):
         carry = dynamics.advance(carry, step)
         np.testing.assert_allclose(dynamics.state(carry), expected, rtol=1e-12)
 
 
-def test_a_diagonal_model_forgets_the_way():
+def test_diagonal_exponential_flows_depend_on_end_points_only():
     field = _field("diagonal")
-    steps = _steps(field)
+    logsigs = _logsigs(field)
     dynamics = LinearDynamics(field)
     ends = [
-        dynamics.unroll(_start(field), steps[np.array(order)], jnp.asarray(5))[-1]
+        dynamics.unroll(_start(field), logsigs[np.array(order)], jnp.asarray(5))[-1]
         for order in itertools.islice(itertools.permutations(range(5)), 0, 120, 17)
     ]
     for end in ends[1:]:
         np.testing.assert_allclose(end, ends[0], rtol=1e-12)
-    by_steps = LinearDynamics(field, Euler()).unroll(_start(field), steps[:1] * 2, jnp.asarray(1))[-1]
-    in_two = LinearDynamics(field, Euler()).unroll(_start(field), jnp.stack([steps[0], steps[0]]), jnp.asarray(2))[-1]
+    by_steps = LinearDynamics(field, Euler()).unroll(_start(field), logsigs[:1] * 2, jnp.asarray(1))[-1]
+    in_two = LinearDynamics(field, Euler()).unroll(_start(field), jnp.stack([logsigs[0], logsigs[0]]), jnp.asarray(2))[
+        -1
+    ]
     assert np.abs(by_steps - in_two).max() > 1e-3
 
 
@@ -174,7 +176,7 @@ def test_a_diagonal_model_forgets_the_way():
         lambda basis: WalshHadamard(basis, 4, key=KEY),
     ],
 )
-def test_structures_that_brackets_leave_refuse_depth(make):
+def test_open_fields_refuse_depth_two(make):
     with pytest.raises(ModelError, match="depth 1, but this basis has depth 2"):
         make(Basis.of_width(2, 2))
 
@@ -183,20 +185,20 @@ def test_structures_that_brackets_leave_refuse_depth(make):
     ("make", "words"),
     [
         (lambda: BlockDiagonal(BASIS, 10, 4, key=KEY), "Blocks of 4 do not fit a hidden state of 10"),
-        (lambda: WalshHadamard(FLAT, 6, key=KEY), "a power of two, but it is 6"),
+        (lambda: WalshHadamard(FLAT, 6, key=KEY), "a power of two, but 6 is none"),
         (lambda: Sparse(FLAT, 4, 5, key=KEY), "5 entries do not fit a row of 4"),
     ],
 )
-def test_sizes_that_do_not_fit(make, words):
+def test_field_sizes_that_do_not_fit_are_refused(make, words):
     with pytest.raises(ModelError, match=words):
         make()
 
 
-def test_the_penalty_is_the_mean_size_of_the_letters(blocks):
+def test_linear_penalty_is_mean_norm_of_letters(blocks):
     expected = np.mean([np.linalg.norm(matrix) for matrix in np.asarray(blocks.as_matrices())[:3]])
     assert float(LinearDynamics(blocks).penalty()) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("field", FIELDS, indirect=True)
-def test_fields_start_at_the_stated_size(field):
+def test_initial_fields_have_the_size_of_init_scale(field):
     assert 0.02 < float(jnp.std(field.as_matrices()[:3])) < 0.4

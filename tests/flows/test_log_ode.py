@@ -27,9 +27,9 @@ def driving(basis, intervals, dtype=jnp.float64, size=0.3):
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_a_linear_field_gives_the_flow_of_the_linear_cde(depth):
+def test_log_ode_of_a_linear_field_is_the_linear_flow(depth):
     basis = Basis.of_width(3, depth)
-    field = Dense(basis, HIDDEN, scale=0.5, dtype=jnp.float64, key=jax.random.key(1))
+    field = Dense(basis, HIDDEN, init_scale=0.5, dtype=jnp.float64, key=jax.random.key(1))
     steps, start, length = driving(basis, 5), jnp.arange(1.0, 5.0), jnp.asarray(5)
     exact = LinearDynamics(field).unroll(start, steps, length)
     solved = LogODE(LinearField(field.matrices), basis, diffrax.Tsit5(), 32).unroll(start, steps, length)
@@ -37,7 +37,7 @@ def test_a_linear_field_gives_the_flow_of_the_linear_cde(depth):
 
 
 @pytest.mark.parametrize("solver", [diffrax.Heun(), diffrax.Tsit5(), diffrax.Dopri8(), diffrax.Euler()])
-def test_a_step_is_that_of_the_diffrax_solver(solver):
+def test_integrate_matches_diffeqsolve(solver):
     def drift(time, state, row):
         return jnp.sin(time + row) * jnp.cos(state)
 
@@ -50,7 +50,7 @@ def test_a_step_is_that_of_the_diffrax_solver(solver):
     np.testing.assert_allclose(integrate(drift, start, rows, solver, 4), expected, rtol=1e-12)
 
 
-def test_more_steps_converge_at_the_order_of_the_solver():
+def test_log_ode_converges_at_the_order_of_the_solver():
     basis = Basis.of_width(2, 2)
     steps, start, length = driving(basis, 3, size=0.8), jnp.ones(HIDDEN), jnp.asarray(3)
     exact = neural(basis, solver=diffrax.Tsit5(), steps=32).unroll(start, steps, length)[-1]
@@ -59,7 +59,7 @@ def test_more_steps_converge_at_the_order_of_the_solver():
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_padding_moves_nothing_whatever_it_holds_and_gradients_stay_finite(dtype):
+def test_log_ode_ignores_padding_in_values_and_gradients(dtype):
     basis = Basis.of_width(2, 2)
     dynamics, steps, start = neural(basis, dtype), driving(basis, 7, dtype), jnp.ones(HIDDEN, dtype)
 
@@ -82,7 +82,7 @@ def test_padding_moves_nothing_whatever_it_holds_and_gradients_stay_finite(dtype
         assert np.all(np.isfinite(a))
 
 
-def test_one_interval_at_a_time_gives_the_same_states():
+def test_log_ode_advance_equals_unroll():
     basis = Basis.of_width(2, 2)
     dynamics, steps = neural(basis, steps=2), driving(basis, 5)
     carry, states = dynamics.start(jnp.ones(HIDDEN)), []
@@ -93,7 +93,7 @@ def test_one_interval_at_a_time_gives_the_same_states():
     np.testing.assert_allclose(dynamics.unroll(jnp.ones(HIDDEN), steps, jnp.asarray(5)), states, rtol=1e-12)
 
 
-def test_gradients_are_those_of_differences():
+def test_log_ode_gradients_match_finite_differences():
     basis = Basis.of_width(2, 3)
     dynamics, steps, start = neural(basis), driving(basis, 2), jnp.ones(HIDDEN)
     check_grads(
@@ -101,7 +101,7 @@ def test_gradients_are_those_of_differences():
     )
 
 
-def test_many_series_at_once():
+def test_log_ode_under_vmap_equals_single_series():
     basis = Basis.of_width(2, 2)
     dynamics = neural(basis)
     steps = driving(basis, 10).reshape(2, 5, -1)
@@ -112,7 +112,7 @@ def test_many_series_at_once():
         np.testing.assert_allclose(together[series], alone, rtol=1e-12)
 
 
-def test_what_does_not_fit_is_refused():
+def test_log_ode_refuses_other_letters_steps_and_solvers():
     field = neural(Basis.of_width(2, 2)).field
     with pytest.raises(ModelError, match="2 letters"):
         LogODE(field, Basis.of_width(3, 2))

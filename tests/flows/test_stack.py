@@ -1,4 +1,4 @@
-"""Stacks of linear CDEs: the same numbers one interval at a time, and what their blocks do."""
+"""Stacks of linear CDEs: one interval at a time, and residual blocks."""
 
 import equinox as eqx
 import jax
@@ -14,15 +14,15 @@ from logcde.scans import MatrixFree
 BASIS = Basis.of_width(2, 2)
 
 
-def stack(layers=3, around=ResidualBlock(), dtype=jnp.float64):
-    field = BlockDiagonal(BASIS, 4, 2, scale=0.5, dtype=dtype, key=jax.random.key(0))
+def stack(layers=3, residual=ResidualBlock(), dtype=jnp.float64):
+    field = BlockDiagonal(BASIS, 4, 2, init_scale=0.5, dtype=dtype, key=jax.random.key(0))
     return Stack(
         LinearDynamics(field, scan=MatrixFree()),
         layers,
         2,
-        around=around,
+        residual=residual,
         scan=MatrixFree(),
-        scale=1.0,
+        init_scale=1.0,
         dtype=dtype,
         key=jax.random.key(1),
     )
@@ -32,9 +32,9 @@ def driving(dtype=jnp.float64):
     return jnp.asarray(np.random.default_rng(0).normal(size=(6, 3)) * 0.5, dtype)
 
 
-@pytest.mark.parametrize("around", [ResidualBlock(), ResidualBlock(residual=False, glu=False, norm=False)])
-def test_one_interval_at_a_time_gives_the_same_states(around):
-    dynamics, steps, start = stack(around=around), driving(), jnp.arange(1.0, 5.0)
+@pytest.mark.parametrize("residual", [ResidualBlock(), ResidualBlock(residual=False, glu=False, norm=False)])
+def test_stack_advance_equals_unroll(residual):
+    dynamics, steps, start = stack(residual=residual), driving(), jnp.arange(1.0, 5.0)
     states = dynamics.unroll(start, steps, jnp.asarray(4))
     carry, advance = dynamics.start(start), eqx.filter_jit(dynamics.advance)
     for interval in range(4):
@@ -55,7 +55,7 @@ def test_upper_layers_are_driven_by_the_output_below():
     np.testing.assert_allclose(dynamics.unroll(start, steps, jnp.asarray(6))[-1], state, rtol=1e-9)
 
 
-def test_the_future_does_not_change_the_past():
+def test_stack_is_causal():
     dynamics, steps, start = stack(), driving(), jnp.ones(4)
     states = dynamics.unroll(start, steps, jnp.asarray(6))
     other = dynamics.unroll(start, steps.at[3:].multiply(-2.0), jnp.asarray(6))
@@ -63,13 +63,13 @@ def test_the_future_does_not_change_the_past():
     assert np.all(np.abs(states[3] - other[3]) > 1e-6)
 
 
-def test_one_bare_layer_is_what_it_stands_on():
+def test_stack_of_one_bare_layer_is_its_first_layer():
     dynamics, steps, start = stack(1, ResidualBlock(glu=False, norm=False)), driving(), jnp.ones(4)
     length = jnp.asarray(6)
     np.testing.assert_array_equal(dynamics.unroll(start, steps, length), dynamics.first.unroll(start, steps, length))
 
 
-def test_every_parameter_has_a_finite_gradient_in_single_precision():
+def test_stack_gradients_are_finite_in_single_precision():
     dynamics, steps = stack(dtype=jnp.float32), driving(jnp.float32)
 
     def loss(dynamics):
@@ -81,6 +81,6 @@ def test_every_parameter_has_a_finite_gradient_in_single_precision():
         assert np.any(leaf != 0)
 
 
-def test_no_layers_are_refused():
+def test_stack_without_layers_is_refused():
     with pytest.raises(ModelError, match="0 layers"):
         stack(0)

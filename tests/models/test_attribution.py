@@ -1,4 +1,4 @@
-"""Attributions: they add up, they are what a loop finds, and predictions along a series are those of its prefixes."""
+"""Attributions against finite differences, and predictions of prefixes."""
 
 import dataclasses
 
@@ -22,7 +22,7 @@ SCALES = lc.ChannelScaler.fit(STREAMS, lc.scaling.StandardScaler())
 
 
 def fitted(depth=1, outputs=1, initial=lc.LearntInitial(), levels=None, static=0):
-    embedding = lc.Embedding(depth=depth, scales=SCALES, levels=levels)
+    embedding = lc.Embedding(depth=depth, scaler=SCALES, soft_bins=levels)
     logsigs = embedding(STREAMS, lc.Partition.every(2.0))
     keys = jax.random.split(jax.random.key(0), 2)
     model = lc.log_slice(logsigs.basis, 4, outputs, initial=initial, static=static, dtype=np.float64, key=keys[0])
@@ -37,9 +37,11 @@ def prediction_of(model, embedding, values, static=None):
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-@pytest.mark.parametrize("initial", [lc.LearntInitial(), lc.models.RawFirstValues(), lc.TimeZeroInitial()])
+@pytest.mark.parametrize(
+    "initial", [lc.LearntInitial(), lc.FirstValueInitial(lc.flows.Identity()), lc.TimeZeroInitial()]
+)
 @pytest.mark.parametrize("depth", [1, 2])
-def test_amounts_add_up_to_what_values_change(depth, initial, outputs):
+def test_attribution_adds_up_to_prediction_minus_ordinary(depth, initial, outputs):
     model, embedding, _ = fitted(depth, outputs, initial, static=1)
     found = lc.attribute(model, STREAMS, static=[1.0], pieces=200)
     ordinary = np.array([SCALES.each[channel].centre for channel in STREAMS.channel])
@@ -50,7 +52,7 @@ def test_amounts_add_up_to_what_values_change(depth, initial, outputs):
     assert found.amounts.sum() == pytest.approx(found.prediction - found.ordinary, abs=1e-4)
 
 
-def test_amounts_are_integrals_of_slopes():
+def test_attribution_matches_finite_differences():
     """Against finite differences along the way, observation by observation."""
     model, embedding, _ = fitted(depth=2)
     ordinary = np.array([SCALES.each[channel].centre for channel in STREAMS.channel])
@@ -67,39 +69,39 @@ def test_amounts_are_integrals_of_slopes():
     np.testing.assert_allclose(lc.attribute(model, STREAMS, pieces=20).amounts, expected, atol=1e-6)
 
 
-def test_levels_are_seen():
+def test_attribution_with_soft_bins():
     levels = lc.SoftBins(("pulse", "temp"), ((60.0, 75.0, 100.0), (36.0, 40.0)))
     model, _, _ = fitted(levels=levels)
     found = lc.attribute(model, STREAMS, pieces=400)
     assert found.amounts.sum() == pytest.approx(found.prediction - found.ordinary, abs=1e-2)
 
 
-def test_what_cannot_be_explained_is_said():
+def test_attribute_refuses_what_it_cannot_explain():
     model, _, _ = fitted(outputs=3)
-    with pytest.raises(ModelError, match="shape .3,.. Say by of="):
+    with pytest.raises(ModelError, match="shape .3,.. Select the number"):
         lc.attribute(model, STREAMS)
     assert lc.attribute(model, STREAMS, of=lambda prediction: prediction[2]).amounts.any()
     with pytest.raises(ModelError, match="There are 2 series"):
         lc.attribute(model, STREAMS[[0, 0]])
     with pytest.raises(ModelError, match="at least 1"):
         lc.attribute(model, STREAMS, pieces=0)
-    with pytest.raises(ModelError, match="not known how this model's log-signatures are made"):
+    with pytest.raises(ModelError, match="no record of how its log-signatures are made"):
         lc.attribute(dataclasses.replace(model, spec=None), STREAMS)
 
 
 @pytest.mark.parametrize("readout", [lc.Terminal(), lc.Mean()])
-def test_predictions_along_a_series_are_those_of_its_prefixes(readout):
+def test_predict_prefixes_equals_predict_of_prefixes(readout):
     model = lc.log_slice(lc.Basis(("a", "#a", "time"), 2), 4, 2, readout=readout, key=jax.random.key(1))
     inputs = example_inputs(model)
     along = lc.predict_prefixes(model, inputs)
-    for length in range(1, inputs.steps.shape[1] + 1):
+    for length in range(1, inputs.logsigs.shape[1] + 1):
         cut = eqx.tree_at(lambda tree: tree.length, inputs, jax.numpy.minimum(inputs.length, length))
         there = np.asarray(inputs.length) >= length
         expected = lc.predict(model, cut)[there]
         np.testing.assert_allclose(along[there, length - 1], expected, rtol=1e-5, atol=1e-6)
 
 
-def test_pieces_are_no_intervals():
+def test_predict_prefixes_refuses_controls():
     controls = lc.baselines.HermiteControl()(STREAMS, lc.Partition.uniform(2))
     model = lc.baselines.ncde(controls.basis, 4, 1, key=jax.random.key(0))
     with pytest.raises(ModelError, match="Give log-signatures"):

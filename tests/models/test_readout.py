@@ -1,4 +1,4 @@
-"""Readouts that leave out a part at random: in training only, and as much on average as is there."""
+"""Dropout of readouts: in training only, and unbiased."""
 
 import equinox as eqx
 import jax
@@ -16,11 +16,11 @@ BASIS = lc.Basis(("a", "#a", "time"), 1)
 KEY = jax.random.key(0)
 
 
-@pytest.mark.parametrize("reading", [lc.Terminal, lc.PerInterval, lc.Mean])
-def test_a_model_is_random_with_a_key_only(reading):
-    model = lc.log_slice(BASIS, 4, 2, readout=reading((8,), 0.5), key=KEY)
+@pytest.mark.parametrize("readout", [lc.Terminal, lc.PerInterval, lc.Mean])
+def test_dropout_needs_a_key(readout):
+    model = lc.log_slice(BASIS, 4, 2, readout=readout((8,), 0.5), key=KEY)
     one = example_inputs(model)[0]
-    without = lc.log_slice(BASIS, 4, 2, readout=reading((8,)), key=KEY)
+    without = lc.log_slice(BASIS, 4, 2, readout=readout((8,)), key=KEY)
     np.testing.assert_array_equal(model(one), without(one))
     np.testing.assert_array_equal(without(one, key=KEY), without(one))
     first, second = (model(one, key=key) for key in jax.random.split(KEY))
@@ -29,7 +29,7 @@ def test_a_model_is_random_with_a_key_only(reading):
     assert len(check_model(model)) == 10
 
 
-def test_what_is_left_is_larger_so_that_the_mean_stays():
+def test_dropout_is_unbiased():
     readout = ReadoutHead(lc.Terminal((), 0.3), 5, 1, dtype=jnp.float64, key=KEY)
     features = jnp.arange(5.0)
     found = jax.vmap(lambda key: readout.head(features, key))(jax.random.split(KEY, 20_000))
@@ -39,14 +39,14 @@ def test_what_is_left_is_larger_so_that_the_mean_stays():
     np.testing.assert_allclose(found.std(), spread, rtol=0.05)
 
 
-def test_intervals_of_a_series_leave_out_the_same():
+def test_dropout_is_the_same_for_all_intervals():
     readout = ReadoutHead(lc.PerInterval((), 0.5), 6, 1, dtype=jnp.float64, key=KEY)
     states = jnp.ones((3, 6))
     predictions = readout.offline(jnp.zeros(6), states, jnp.asarray(3), KEY)
     assert len(set(np.asarray(predictions)[:, 0].tolist())) == 1
 
 
-def test_training_uses_it_and_stays_reproducible():
+def test_training_with_dropout_is_reproducible():
     values = np.random.default_rng(0).normal(size=(32, 4, 1))
     streams = lc.Streams.from_dense(values, channels=["a"])
     logsigs = lc.Embedding(depth=1, dtype=np.float32)(streams, lc.Partition.uniform(2))
@@ -60,7 +60,7 @@ def test_training_uses_it_and_stays_reproducible():
     np.testing.assert_array_equal(weights[1], weights[2])
 
 
-def test_parts_of_a_sum_leave_out_different_things():
+def test_dropout_differs_between_parts_of_a_sum():
     part = lc.additive(BASIS, 1, readout=lc.Terminal((), 0.5), key=KEY)
     part = eqx.tree_at(lambda tree: tree.readout.layers[0].weight, part, replace_fn=jnp.ones_like)
     model = lc.Sum([part, part])
@@ -71,6 +71,6 @@ def test_parts_of_a_sum_leave_out_different_things():
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0])
-def test_shares_that_make_no_sense_are_refused(share):
+def test_dropout_outside_zero_to_one_is_refused(share):
     with pytest.raises(ModelError, match="at least 0 and less than 1"):
         lc.log_slice(BASIS, 4, 2, readout=lc.Terminal((), share), key=KEY)

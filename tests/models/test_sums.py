@@ -1,4 +1,4 @@
-"""Sums of models, and the additive one: laws, training as one model, ensembles."""
+"""Sums of models and the additive model: laws, training as one model, ensembles."""
 
 import dataclasses
 
@@ -24,17 +24,17 @@ def a_sum(**options):
     return lc.Sum((plain, lc.log_slice(BASIS, 4, 2, block=2, static=1, key=KEYS[1], **options)))
 
 
-def test_laws():
+def test_sum_obeys_the_laws():
     assert len(check_model(a_sum())) == 10
 
 
-def test_laws_with_a_history():
+def test_additive_with_history_obeys_the_laws():
     model = lc.additive(BASIS, 2, history=True, readout=lc.Terminal((3,)), key=KEYS[0])
     model = eqx.tree_at(lambda tree: tree.readout.layers[-1].weight, model, replace_fn=lambda leaf: leaf + 0.3)
     assert len(check_model(model)) == 10
 
 
-def test_it_is_the_sum_and_the_mean():
+def test_sum_and_mean_of_predictions():
     model = a_sum()
     inputs = example_inputs(model)
     each = [lc.predict(one, inputs) for one in model.models]
@@ -43,7 +43,7 @@ def test_it_is_the_sum_and_the_mean():
     np.testing.assert_allclose(lc.predict(mean, inputs), (each[0] + each[1]) / 2, rtol=1e-5, atol=1e-6)
 
 
-def test_parts_are_trained_together_and_each_is_scaled():
+def test_sum_is_trained_as_one_model_with_each_part_scaled():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(32, 6, 2))
     streams = lc.Streams.from_dense(values, channels=["a", "b"])
@@ -61,7 +61,7 @@ def test_parts_are_trained_together_and_each_is_scaled():
     assert all(part.scaling.factors is not None for part in result.model.models)
 
 
-def test_models_of_other_bases_are_refused():
+def test_sum_refuses_different_bases_and_no_models():
     other = lc.log_slice(lc.Basis(("a", "time"), 1), 4, 2, key=KEYS[0])
     with pytest.raises(ModelError, match="2 different bases"):
         lc.Sum((*a_sum().models, other))
@@ -69,7 +69,7 @@ def test_models_of_other_bases_are_refused():
         lc.Sum(())
 
 
-def test_totals_have_unit_spread():
+def test_total_std_scaling_gives_unit_spread():
     steps = jnp.asarray(np.random.default_rng(1).normal(size=(50, 3, 2)) * [5.0, 0.1])
     scaling = lc.TotalStdScaling().fit(steps, lc.Basis(("a", "b"), 1))
     totals = scaling(steps, lc.Basis(("a", "b"), 1)).sum(axis=1)

@@ -199,7 +199,7 @@ def test_long_gap_ends_many_empty_intervals():
     predictor.observe(9.0, {"b": 1.0})
     streams = lc.Streams.from_events([("s", 0.0005, {"a": 1.0})], ["a", "b"], horizon=9.0)
     inputs = lc.Inputs.of(EMBEDDING(streams, lc.Partition.every(0.001)), dtype=np.float64)
-    assert inputs.steps.shape[1] == 9000
+    assert inputs.logsigs.shape[1] == 9000
     np.testing.assert_allclose(ahead, lc.predict(model, inputs)[0], rtol=1e-9)
     assert len(predictor.state()["prefix"]["waiting"]) == 1
 

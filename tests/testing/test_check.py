@@ -1,4 +1,4 @@
-"""Good models pass; for every law there is a model that breaks it and is caught."""
+"""`check_model`: good models pass, and for every law there is a model that breaks it."""
 
 import dataclasses
 
@@ -41,30 +41,30 @@ GOOD = {
 
 
 @pytest.mark.parametrize("options", GOOD.values(), ids=GOOD)
-def test_good_models_pass(options):
+def test_check_model_passes_good_models(options):
     assert check_model(a_model(**options)) == list(LAWS)
 
 
-def test_only_laws_that_apply_are_named():
+def test_check_model_names_only_laws_that_apply():
     skipped = set(LAWS) - set(check_model(a_model(initial=lc.FirstValueInitial())))
     assert skipped == {"the future never changes the past", "online equals batch", "a predictor equals batch"}
 
 
-def test_a_source_with_another_clock_passes():
+def test_check_model_with_a_spec_of_another_clock():
     schema = Schema(("a", "b"), DatetimeClock())
     spec = EmbeddingSpec(dataclasses.replace(COORDINATES, schema=schema), lc.Partition.calendar(lc.Calendar.DAY))
     assert check_model(dataclasses.replace(a_model(), spec=spec)) == list(LAWS)
 
 
 class AbstractToy(AbstractModel):
-    """Running sums of the steps, times a weight."""
+    """Running sums of log-signatures, times a weight."""
 
     weight: Array
     spec: None = eqx.field(static=True, default=None)
 
     def sums(self, inputs):
-        valid = jnp.arange(len(inputs.steps), dtype=inputs.length.dtype) < inputs.length
-        return jnp.cumsum(jnp.where(valid[:, None], inputs.steps @ self.weight, 0), axis=0)
+        valid = jnp.arange(len(inputs.logsigs), dtype=inputs.length.dtype) < inputs.length
+        return jnp.cumsum(jnp.where(valid[:, None], inputs.logsigs @ self.weight, 0), axis=0)
 
     def penalty(self):
         return jnp.sum(self.weight)
@@ -93,23 +93,23 @@ BROKEN = {
     ),
     "the precision is kept": lambda self, inputs, *, key=None: self.sums(inputs).astype(jnp.float32),
     "a batch equals a loop": traces,
-    "a ragged batch equals one by one": lambda self, inputs, *, key=None: (
-        self.sums(inputs) + float(len(inputs.steps) < 3)
+    "a ragged batch equals single series": lambda self, inputs, *, key=None: (
+        self.sums(inputs) + float(len(inputs.logsigs) < 3)
     ),
-    "padding does nothing": lambda self, inputs, *, key=None: self.sums(inputs) + float(len(inputs.steps) > 6),
+    "padding changes nothing": lambda self, inputs, *, key=None: self.sums(inputs) + float(len(inputs.logsigs) > 6),
     "the future never changes the past": lambda self, inputs, *, key=None: self.sums(inputs) + self.sums(inputs)[-1],
     "gradients are finite": lambda self, inputs, *, key=None: jnp.sqrt(jnp.square(self.sums(inputs))),
 }
 
 
-def test_a_sound_toy_passes():
+def test_check_model_passes_a_custom_model():
     model = toy("Sound", lambda self, inputs, *, key=None: self.sums(inputs))(jnp.ones((BASIS.dimension, 2)))
     skipped = set(LAWS) - set(check_model(model, example_inputs(a_model())))
     assert skipped == {"online equals batch", "a predictor equals batch"}
 
 
 @pytest.mark.parametrize(("law", "call"), BROKEN.items())
-def test_broken_models_are_caught(law, call):
+def test_check_model_catches_broken_laws(law, call):
     model = toy("Broken", call)(jnp.ones((BASIS.dimension, 2)))
     with pytest.raises(CheckFailed, match=f"Broken breaks the law: {law}"):
         check_model(model, example_inputs(a_model()))
@@ -117,7 +117,7 @@ def test_broken_models_are_caught(law, call):
 
 @lc.register
 class Drifting(AbstractDynamics):
-    """Its single steps are not those of the whole, from a certain size on."""
+    """`advance` differs from `unroll` for log-signatures above a certain size."""
 
     inner: LinearDynamics
     above: float = eqx.field(static=True)
@@ -130,15 +130,15 @@ class Drifting(AbstractDynamics):
     def features(self):
         return self.inner.features
 
-    def unroll(self, hidden, steps, length):
-        return self.inner.unroll(hidden, steps, length)
+    def unroll(self, hidden, logsigs, length):
+        return self.inner.unroll(hidden, logsigs, length)
 
     def start(self, hidden):
         return hidden
 
-    def advance(self, carry, step):
-        moved = self.inner.advance(carry, step)
-        return jnp.where(jnp.abs(step).max() > self.above, 1.01 * moved, moved)
+    def advance(self, carry, logsig):
+        moved = self.inner.advance(carry, logsig)
+        return jnp.where(jnp.abs(logsig).max() > self.above, 1.01 * moved, moved)
 
     def state(self, carry):
         return carry
@@ -149,7 +149,7 @@ class Drifting(AbstractDynamics):
 
 @lc.register
 class Peeking(AbstractInitial):
-    """Says that it is causal and is not."""
+    """Claims to be causal and is not."""
 
     causal: bool = eqx.field(default=True, init=False, static=True)
 
@@ -161,14 +161,14 @@ class Peeking(AbstractInitial):
 
 
 @pytest.mark.parametrize(("law", "above"), [("online equals batch", 0.0), ("a predictor equals batch", 1.2)])
-def test_steps_that_are_not_those_of_the_whole_are_caught(law, above):
+def test_check_model_catches_advance_that_differs_from_unroll(law, above):
     model = a_model()
-    with pytest.raises(CheckFailed, match=f"CDE breaks the law: {law}"):
+    with pytest.raises(CheckFailed, match=f"SequenceModel breaks the law: {law}"):
         check_model(dataclasses.replace(model, dynamics=Drifting(model.dynamics, above)))
 
 
-def test_a_false_claim_of_causality_is_caught():
-    with pytest.raises(CheckFailed, match="the future never changes the past.*says that it is causal"):
+def test_check_model_catches_a_false_claim_of_causality():
+    with pytest.raises(CheckFailed, match="the future never changes the past.*claims to be causal"):
         check_model(a_model(initial=Peeking()))
 
 
@@ -177,11 +177,11 @@ class Unregistered(AbstractToy):
         return self.sums(inputs)
 
 
-def test_models_that_cannot_be_saved_are_caught():
-    with pytest.raises(CheckFailed, match="saved and loaded is the same.*register"):
+def test_check_model_catches_unregistered_models():
+    with pytest.raises(CheckFailed, match="a saved model loads unchanged.*register"):
         check_model(Unregistered(jnp.ones((BASIS.dimension, 2))), example_inputs(a_model()))
 
 
-def test_models_of_other_inputs_need_inputs():
+def test_check_model_needs_inputs_without_a_basis():
     with pytest.raises(ModelError, match="Pass `inputs`"):
         check_model(Unregistered(jnp.ones((2, 2))))

@@ -64,8 +64,8 @@ def test_bucket_edges_halve_and_leave_no_bucket_empty(lengths, size, buckets):
 def test_buckets_are_padded_to_their_longest_series():
     examples = examples_of(toys.model(each=True), toys.logsigs(), toys.running())
     short, long = buckets_of(examples, Batching(size=8, buckets=4))
-    assert short.inputs.steps.shape[1] == short.targets.shape[1] == short.inputs.length.max() == 3
-    assert long.inputs.steps.shape[1] == long.targets.shape[1] == 8
+    assert short.inputs.logsigs.shape[1] == short.targets.shape[1] == short.inputs.length.max() == 3
+    assert long.inputs.logsigs.shape[1] == long.targets.shape[1] == 8
     assert len(short) + len(long) == len(examples)
 
 
@@ -75,7 +75,7 @@ def test_score_does_not_depend_on_buckets():
     ends = np.minimum(2 * np.arange(1, 5) - 1, np.asarray(pieces.length)[:, None] - 1)
     queries = -(-np.asarray(pieces.length) // 2)
     of_pieces = lc.Inputs(
-        pieces.steps,
+        pieces.logsigs,
         pieces.length,
         pieces.initial,
         pieces.static,

@@ -57,7 +57,7 @@ class Toy(AbstractBatchModel):
     def apply_train(self, inputs, *, key, axes):
         if self.norm is None:
             return self(inputs, key=key), None
-        valid = jnp.arange(len(inputs.steps), dtype=inputs.length.dtype) < inputs.length
+        valid = jnp.arange(len(inputs.logsigs), dtype=inputs.length.dtype) < inputs.length
         states, batch_stats = self.norm.apply_train(self.states(inputs), valid, axes)
         return self.read(states, inputs, key), batch_stats
 
@@ -65,8 +65,8 @@ class Toy(AbstractBatchModel):
         return dataclasses.replace(self, norm=batch_stats)
 
     def states(self, inputs):
-        valid = jnp.arange(len(inputs.steps), dtype=inputs.length.dtype) < inputs.length
-        return jnp.cumsum(jnp.where(valid[:, None], self.scaling(inputs.steps, BASIS), 0), axis=0)
+        valid = jnp.arange(len(inputs.logsigs), dtype=inputs.length.dtype) < inputs.length
+        return jnp.cumsum(jnp.where(valid[:, None], self.scaling(inputs.logsigs, BASIS), 0), axis=0)
 
     def read(self, states, inputs, key):
         if inputs.ends is not None:
@@ -84,7 +84,7 @@ class Toy(AbstractBatchModel):
         return jnp.linalg.norm(self.weight)
 
     def fit_preprocessing(self, inputs, spec):
-        return dataclasses.replace(self, scaling=self.scaling.fit(inputs.steps, BASIS))
+        return dataclasses.replace(self, scaling=self.scaling.fit(inputs.logsigs, BASIS))
 
 
 def options(**given) -> dict:

@@ -1,4 +1,7 @@
-"""Models that others use on irregular data, for comparison: NCDE, NRDE, GRU-D, S5, LRU, S6 and Mamba."""
+"""Models from the literature for comparison: NCDE, NRDE, GRU-D, S5, LRU, S6 and Mamba, and the controls they need.
+
+What only baselines need, such as batch statistics, is here and nowhere else.
+"""
 
 from logcde.baselines.controls import AbstractControl as AbstractControl
 from logcde.baselines.controls import Controls as Controls
@@ -7,6 +10,7 @@ from logcde.baselines.controls import HermiteControl as HermiteControl
 from logcde.baselines.controls import LinearControl as LinearControl
 from logcde.baselines.controls import RectilinearControl as RectilinearControl
 from logcde.baselines.mixing import AbstractMixer as AbstractMixer
+from logcde.baselines.mixing import AbstractRecurrence as AbstractRecurrence
 from logcde.baselines.neural import ControlODE as ControlODE
 from logcde.baselines.neural import ncde as ncde
 from logcde.baselines.neural import nrde as nrde
@@ -17,12 +21,13 @@ from logcde.baselines.recurrent import FadingGRU as FadingGRU
 from logcde.baselines.recurrent import gru_d as gru_d
 from logcde.baselines.selective import Gated as Gated
 from logcde.baselines.selective import Selective as Selective
-from logcde.baselines.sequence import LRU as LRU
-from logcde.baselines.sequence import S5 as S5
-from logcde.baselines.sequence import S6 as S6
-from logcde.baselines.sequence import AbstractUnit as AbstractUnit
-from logcde.baselines.sequence import Mamba as Mamba
 from logcde.baselines.sequence import Recurrent as Recurrent
+from logcde.baselines.sequence import RecurrentModel as RecurrentModel
 from logcde.baselines.sequence import ssm as ssm
 from logcde.baselines.state_space import LinearRecurrentUnit as LinearRecurrentUnit
 from logcde.baselines.state_space import SimplifiedStateSpace as SimplifiedStateSpace
+from logcde.baselines.units import LRU as LRU
+from logcde.baselines.units import S5 as S5
+from logcde.baselines.units import S6 as S6
+from logcde.baselines.units import AbstractUnit as AbstractUnit
+from logcde.baselines.units import Mamba as Mamba

@@ -1,18 +1,16 @@
-"""Paths through observed values, cut into pieces at observations and at query points.
+"""Controls: paths through observed values that drive the baselines, one row of numbers for each piece.
 
-Every channel has knots of its own: between two observations of a channel its path does not know of those of others.
-Before a channel's first observation its path is constant, at the first value where the interpolation looks ahead and at
-zero where it does not; after the last it is constant, and a channel that is never observed is zero. The numbers are
-those that Diffrax has for each channel alone. Its functions are not used, because they compile anew for each length,
-give NaN for a channel that is never observed, and bend a channel's cubic where another channel is observed.
+`HermiteControl` drives the NCDE of the paper's experiments, `LinearControl` and `RectilinearControl` are the usual
+alternatives, `HeldControl` is for GRU-D. Pieces end at observations and at query points, so that there can be a
+prediction at any time. Linear and Hermite paths use later observations: between two observations of a channel they
+depend on the second, before the first they already have its value, and at a query point they depend on an observation
+with that stamp. Only the rectilinear path is causal, with the half-open intervals of the embedding.
 
-Controls: paths through observed values that drive an NCDE, one row of numbers for each of their pieces.
-
-`HermiteControl` is that of the NCDE in the paper's experiments, `LinearControl` and `RectilinearControl` are its usual
-alternatives. Pieces end at observations and at query points, so that there can be a prediction at any time. Linear and
-Hermite paths look ahead: between two observations of a channel they depend on the later one, before the first they have
-its value already, and at a query point they know an observation that is stamped there. Only the rectilinear path is
-causal, with the half-open intervals of the embedding.
+Every channel has knots of its own: its path between two observations does not depend on other channels. Before the
+first observation the path is constant, at the first value for linear and Hermite paths and at zero for the rectilinear
+one; after the last it is constant, and a channel that is never observed is zero. The numbers are those of Diffrax for
+each channel alone. Its functions are not used because they compile anew for each length, give NaN for a channel that is
+never observed, and bend a channel's cubic where another channel is observed.
 """
 
 import abc
@@ -33,7 +31,14 @@ from logcde.streams.ragged import offsets_of, owners
 
 @dataclasses.dataclass(frozen=True)
 class Points:
-    """Stamps of events and query points of all series, sorted, each once; and where the events and query points are."""
+    """The stamps of events and query points of all series, sorted, without repetition.
+
+    Attributes:
+        series: The series of each point.
+        times: The time of each point.
+        of_events: The point of each event.
+        of_cuts: The point of each query point.
+    """
 
     series: Int64[np.ndarray, "point"]
     times: Float64[np.ndarray, "point"]
@@ -42,7 +47,7 @@ class Points:
 
 
 def points_of(streams: Streams, cuts: Cuts) -> Points:
-    """All points where a piece may begin or end.
+    """All points where a piece may start or end.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 2.0]], [[[1.0], [2.0], [3.0]]])
     >>> points_of(streams, Cuts(np.array([0, 3]), np.array([0.0, 1.5, 2.0]))).times
@@ -61,11 +66,13 @@ def points_of(streams: Streams, cuts: Cuts) -> Points:
 
 @dataclasses.dataclass(frozen=True)
 class Stretches:
-    """For each stretch between two neighbouring points and each channel, the knots of the channel around it.
+    """For each stretch between two neighbouring points and each channel, the two knots that enclose it.
 
-    `rise` is the change from the knot before to the knot after, `tangent` that which the slope at the first would make,
-    `begin` where between them (0 to 1) the stretch starts and `share` how much of it there is. Where the path is
-    constant, `rise` and `tangent` are zero.
+    Attributes:
+        rise: The change of the value from the first knot to the second; zero where the path is constant.
+        tangent: The change that the slope at the first knot would give; zero where the path is constant.
+        begin: The start of the stretch as a share of the time between the knots.
+        share: The length of the stretch as a share of the time between the knots.
     """
 
     rise: Float64[np.ndarray, "stretch channel"]
@@ -78,9 +85,9 @@ class Stretches:
         return self.share * self.rise
 
     def hermite(self) -> Float64[np.ndarray, "stretch 3 channel"]:
-        """The derivative along the cubic, in time that goes from 0 to 1: coefficients of 1, s and s^2.
+        """The derivative along the cubic in time s from 0 to 1: coefficients of 1, s and s^2.
 
-        The slope at each knot is that of the straight line that ends there; at the first, of the one that begins there.
+        The slope at a knot is that of the line from the knot before; at the first knot, of the line to the next.
         """
         # Between the knots, x' = m + 4 (r - m) s - 3 (r - m) s^2; then s = begin + share s'.
         bend = self.rise - self.tangent
@@ -91,10 +98,14 @@ class Stretches:
 
 @dataclasses.dataclass(frozen=True)
 class Knots:
-    """Observations sorted by series, channel and time, so that the next one of a channel is the next row.
+    """Observations sorted by series, channel and time, so that a channel's next one is the next row.
 
-    One more row, the last, stands for "there is none". `latest` is the row of each channel's last observation up to and
-    including each point, and `observed` whether it is at that point.
+    Attributes:
+        owner: Series times channels plus channel of each row; -1 for one more row at the end, which means "none".
+        times: The time of each row.
+        values: The value of each row.
+        latest: The row of each channel's last observation up to and including each point.
+        observed: Whether that observation is at the point itself.
     """
 
     owner: Int64[np.ndarray, "_"]
@@ -105,7 +116,7 @@ class Knots:
 
 
 def knots_of(streams: Streams, points: Points) -> Knots:
-    """Every channel's own knots, and which of them are known at each point."""
+    """The knots of every channel, and the latest one at each point."""
     channels = len(streams.schema.channels)
     event = owners(streams.obs_offsets)
     series = owners(streams.offsets)[event]
@@ -122,7 +133,7 @@ def knots_of(streams: Streams, points: Points) -> Knots:
 
 
 def stretches_of(streams: Streams, points: Points, begins: Int64[np.ndarray, "stretch"]) -> Stretches:
-    """The knots around the stretches that begin at these points."""
+    """The stretches that start at these points."""
     knots = knots_of(streams, points)
     follows = np.append(knots.owner[1:] == knots.owner[:-1], False)
     rise = np.where(follows, np.append(np.diff(knots.values), 0.0), 0.0)
@@ -135,14 +146,19 @@ def stretches_of(streams: Streams, points: Points, begins: Int64[np.ndarray, "st
 
 
 def jumps_of(streams: Streams, events: Int64[np.ndarray, "jump"]) -> Float64[np.ndarray, "jump channel"]:
-    """How far each channel moves at these events, since its previous observation or from zero."""
+    """The change of each channel at these events, since its previous observation or from zero."""
     moves = np.zeros((len(streams.times), len(streams.schema.channels)))
     moves[owners(streams.obs_offsets), streams.channel] = increments_of(streams)
     return moves[events]
 
 
 class AbstractControl(eqx.Module):
-    """A way to draw a path through observations. `time` adds time as a last letter; `dtype` is that of the rows."""
+    """A rule that turns observations into a path. Subclasses give its pieces.
+
+    Attributes:
+        time: Whether time is the last letter of the path.
+        dtype: The dtype of the rows.
+    """
 
     time: eqx.AbstractVar[bool]
     dtype: eqx.AbstractVar[DTypeLike]
@@ -156,11 +172,17 @@ class AbstractControl(eqx.Module):
         return Coordinates(schema, depth=1, counts=False, time=self.time).basis
 
     def __call__(self, streams: Streams, partition: Partition) -> Controls:
-        """The path of every series from its first query point to its last, in pieces."""
+        """The path of every series from its first query point to its last.
+
+        Args:
+            streams: The series; continuous channels other than time are refused.
+            partition: The query points.
+        """
         if streams.schema.continuous:
             raise ModelError(
                 f"The streams have continuous channels ({', '.join(streams.schema.continuous)}), which controls do not "
-                "read. Use an Embedding and a Log-NCDE, or leave them out."
+                "take.",
+                "Use an Embedding and a Log-NCDE, or remove these channels.",
             )
         cuts = partition.cuts(streams)
         points = points_of(streams, cuts)
@@ -182,17 +204,24 @@ class AbstractControl(eqx.Module):
     ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
         """The rows of all pieces in order, and an increasing key for each.
 
-        `begins` are the points where a stretch of time begins, `first` and `last` those where each series does and
-        ends. The key of a piece is 2 p + 1 if it leads from point p to the next, 2 p if it happens at point p.
+        Args:
+            streams: The series.
+            points: All stamps.
+            begins: The points where a stretch of time starts.
+            first: The first query point of each series.
+            last: The last query point of each series.
+
+        Returns:
+            Rows and keys. The key of a piece is 2 p + 1 if it leads from point p to the next, 2 p if it is at point p.
         """
 
     def _clock(self, points: Points, begins: np.ndarray) -> Float[np.ndarray, "stretch clock"]:
-        """How long each stretch takes, if time is a letter."""
+        """The duration of each stretch, if time is a letter."""
         return (points.times[begins + 1] - points.times[begins])[:, None][:, : int(self.time)]
 
 
 class HermiteControl(AbstractControl):
-    """Cubic pieces with backward differences: as smooth as a control can be that looks no further than one knot ahead.
+    """Cubic Hermite pieces with backward differences: continuously differentiable, and at most one knot ahead.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 2.0]], [[[1.0], [2.0], [4.0]]], channels=["pulse"])
     >>> HermiteControl()(streams, Partition.uniform(1)).values[0, 1]  # pulse and time: of 1, of s, of s^2
@@ -205,7 +234,7 @@ class HermiteControl(AbstractControl):
     def pieces(
         self, streams: Streams, points: Points, begins: np.ndarray, first: np.ndarray, last: np.ndarray
     ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
-        """One for each stretch: three coefficients for each letter."""
+        """One piece for each stretch: three coefficients for each letter."""
         curves = stretches_of(streams, points, begins).hermite()
         clock = np.pad(self._clock(points, begins)[:, None], ((0, 0), (0, 2), (0, 0)))
         return np.concatenate([curves, clock], axis=2).reshape(len(begins), -1), 2 * begins + 1
@@ -227,13 +256,13 @@ class LinearControl(AbstractControl):
     def pieces(
         self, streams: Streams, points: Points, begins: np.ndarray, first: np.ndarray, last: np.ndarray
     ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
-        """One for each stretch: the increment of each letter."""
+        """One piece for each stretch: the increment of each letter."""
         lines = stretches_of(streams, points, begins).linear()
         return np.concatenate([lines, self._clock(points, begins)], axis=1), 2 * begins + 1
 
 
 class RectilinearControl(AbstractControl):
-    """Time goes on while values stay, then values move while time stays: causal, from base point zero.
+    """Time advances while values stay, then values jump while time stays: causal, from base point zero.
 
     An observation at a query point moves the path in the next interval, one at the horizon in the last.
 
@@ -251,7 +280,7 @@ class RectilinearControl(AbstractControl):
     def pieces(
         self, streams: Streams, points: Points, begins: np.ndarray, first: np.ndarray, last: np.ndarray
     ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
-        """One for each stretch, in which time goes on, and one for each event."""
+        """One piece for each stretch, in which time advances, and one for each event."""
         events = _seen(streams, points, first, last)
         clock = self._clock(points, begins)
         channels = len(streams.schema.channels)
@@ -263,10 +292,10 @@ class RectilinearControl(AbstractControl):
 
 
 class HeldControl(AbstractControl):
-    """What a recurrent network is fed: no path, but a row of numbers at each event and at each query point.
+    """The inputs of a recurrent network: no path, but one row for each event and each query point.
 
-    A row has the last value of each channel, 0 before the first; whether it is observed now, 1 or 0; and how long ago
-    the channel was last observed before now, or the series began. At a query point nothing is observed.
+    A row has the last value of each channel, 0 before the first; whether it is observed now, 1 or 0; and the time since
+    its last observation before now, or since the start of the series. At a query point nothing is observed.
 
     >>> streams = Streams.from_arrays([[0.5, 2.0]], [[[1.0, np.nan], [5.0, 7.0]]], channels=["pulse", "temp"])
     >>> HeldControl()(streams, Partition.uniform(1)).values[0, :, :4]
@@ -281,7 +310,7 @@ class HeldControl(AbstractControl):
     def pieces(
         self, streams: Streams, points: Points, begins: np.ndarray, first: np.ndarray, last: np.ndarray
     ) -> tuple[Float[np.ndarray, "piece entry"], Int[np.ndarray, "piece"]]:
-        """One for each event and one for each query point but the first, before what happens there."""
+        """One row for each event, and one for each query point but the first, before an event there."""
         knots = knots_of(streams, points)
         before = np.roll(knots.latest, 1, axis=0)
         before[np.diff(points.series, prepend=-1) != 0] = -1
@@ -299,7 +328,7 @@ class HeldControl(AbstractControl):
 
 
 def _seen(streams: Streams, points: Points, first: np.ndarray, last: np.ndarray) -> Int[np.ndarray, "event"]:
-    """The events from a series' first query point to its last, without one there unless it is the horizon."""
+    """Events from each series' first query point up to its last; an event at the last counts at the horizon only."""
     place, series = points.of_events, owners(streams.offsets)
     final = (place == last[series]) & (streams.times == streams.horizon[series])
     return np.flatnonzero((first[series] <= place) & ((place < last[series]) | final))
@@ -308,11 +337,11 @@ def _seen(streams: Streams, points: Points, first: np.ndarray, last: np.ndarray)
 def _ends(
     keys: Int[np.ndarray, "piece"], offsets: Int[np.ndarray, "_"], points: Points, cuts: Cuts
 ) -> tuple[Int[np.ndarray, "series query"], Int[np.ndarray, "series"]]:
-    """The piece that ends at each query point but the first, and how many of these a series has."""
+    """The piece that ends at each query point but the first, and the number of these of each series."""
     queries = np.diff(cuts.offsets) - 1
     owner = owners(cuts.offsets)
     number = np.arange(len(owner)) - cuts.offsets[owner]
-    # What happens at a query point belongs to the next interval, at the last one to the last interval.
+    # An event at a query point belongs to the next interval; at the last one, to the last interval.
     before = 2 * points.of_cuts + (number == queries[owner])
     end = np.searchsorted(keys, before) - 1 - offsets[owner]
     ends = np.zeros((len(queries), queries.max(initial=0)), np.int64)

@@ -1,7 +1,8 @@
-"""Controlled differential equations along the pieces of a path: dh = f(h) dX, the NCDE of the paper's experiments.
+"""Neural CDEs and RDEs of the paper's comparison: dh = f(h) dX along the pieces of a control.
 
-The path's derivative over a piece is a polynomial, see `Controls`. A row of plain numbers is a straight piece: so with
-one field for each coordinate of a log-signature the same dynamics are those of a neural RDE, without Lie structure.
+The derivative of the control over a piece is a polynomial, see `Controls`. A row without higher coefficients is a
+straight piece: with one field for each coordinate of a log-signature, the same dynamics are those of a neural RDE,
+which has no Lie structure.
 """
 
 import diffrax
@@ -16,14 +17,19 @@ from logcde.flows import Identity, NeuralField, ReLU, Tanh
 from logcde.flows.dynamics import AbstractDynamics, Carry
 from logcde.flows.neural import AbstractVectorField
 from logcde.flows.solving import check_solver, integrate, over_interval
-from logcde.models.initial import AbstractInitial, InitialState, LearntInitial, RawFirstValues, channels_of
+from logcde.models.initial import AbstractInitial, FirstValueInitial, InitialState, LearntInitial, channels_of
 from logcde.models.model import SequenceModel
 from logcde.models.readout import AbstractReadout, ReadoutHead, Terminal
 from logcde.models.scaling import AbstractScaling, NoScaling
 
 
 class ControlODE(AbstractDynamics):
-    """A vector field for each letter of the control, solved with `steps` steps of `solver` over each piece.
+    """A non-linear CDE along the pieces of a control.
+
+    Args:
+        field: One vector field for each letter of the control.
+        solver: An explicit solver of Diffrax.
+        steps: Solver steps over each piece.
 
     >>> import jax
     >>> from logcde.flows import NeuralField, ReLU, Tanh
@@ -48,40 +54,40 @@ class ControlODE(AbstractDynamics):
 
     @property
     def features(self) -> int:
-        """That of the hidden state."""
+        """The size of the hidden state."""
         return self.field.hidden
 
     def unroll(
-        self, hidden: Float[Array, "hidden"], steps: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The state after every piece."""
-        valid = jnp.arange(len(steps), dtype=length.dtype) < length
-        rows = self._rows(jnp.where(valid[:, None], steps, 0))
+        valid = jnp.arange(len(logsigs), dtype=length.dtype) < length
+        rows = self._rows(jnp.where(valid[:, None], logsigs, 0))
         return integrate(self._drift, hidden, rows, self.solver, self.steps)
 
     def start(self, hidden: Float[Array, "hidden"]) -> Carry:
         """The state."""
         return hidden
 
-    def advance(self, carry: Carry, step: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
         """The state after one more piece."""
-        return over_interval(self._drift, carry, self._rows(step), self.solver, self.steps)
+        return over_interval(self._drift, carry, self._rows(logsig), self.solver, self.steps)
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
         """The state."""
         return carry
 
     def penalty(self) -> Float[Array, ""]:
-        """That of the field."""
+        """The penalty of the field."""
         return self.field.penalty()
 
-    def _rows(self, steps: Float[Array, "*interval lie"]) -> Float[Array, "*interval power letter"]:
-        if steps.shape[-1] % self.field.letters:
+    def _rows(self, rows: Float[Array, "*interval lie"]) -> Float[Array, "*interval power letter"]:
+        if rows.shape[-1] % self.field.letters:
             raise ModelError(
-                f"A piece of the control has {steps.shape[-1]} numbers, which do not fit {self.field.letters} "
-                "letters. Make the model for the basis of the controls that it is given."
+                f"A piece of the control has {rows.shape[-1]} numbers, which do not fit {self.field.letters} letters.",
+                "Build the model with the basis of its controls.",
             )
-        return steps.reshape(*steps.shape[:-1], -1, self.field.letters)
+        return rows.reshape(*rows.shape[:-1], -1, self.field.letters)
 
     def _drift(
         self, time: Float[Array, ""], hidden: Float[Array, "hidden"], row: Float[Array, "power letter"]
@@ -92,7 +98,7 @@ class ControlODE(AbstractDynamics):
         return slope @ self.field(hidden)
 
 
-def nrde(  # noqa: N802
+def nrde(
     basis: Basis,
     hidden: int,
     outputs: int,
@@ -105,11 +111,27 @@ def nrde(  # noqa: N802
     solver: diffrax.AbstractSolver = diffrax.Heun(),
     steps: int = 1,
     static: int = 0,
-    scale: float = 1.0,
+    init_scale: float = 1.0,
     dtype: DTypeLike = jnp.float32,
     key: PRNGKeyArray,
 ) -> SequenceModel:
-    """A neural RDE, the ancestor of `log_ncde`: a field of its own for each coordinate, brackets as well.
+    """A neural RDE: one vector field for each coordinate of the log-signature, with no relation between them.
+
+    Args:
+        basis: The basis of the log-signatures.
+        hidden: The size of the hidden state.
+        outputs: The number of outputs; for classifiers, of classes.
+        width: The width of the hidden layers of the vector field.
+        layers: The number of hidden layers of the vector field.
+        initial: What the initial state depends on.
+        readout: Which states are read, and by which layers.
+        scaling: What log-signatures are scaled by; `fit` fits it.
+        solver: An explicit solver of Diffrax.
+        steps: Solver steps over each interval.
+        static: The number of static features.
+        init_scale: Multiplies all initial weights of the vector field, which are those of `eqx.nn.Linear`.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> model = nrde(Basis.of_width(3, 2), hidden=16, outputs=2, width=32, key=jax.random.key(0))
     >>> model.dynamics.field.letters
@@ -117,7 +139,7 @@ def nrde(  # noqa: N802
     """
     keys = jax.random.split(key, 3)
     activations = (*[ReLU()] * (layers - 1), Tanh(), Identity())
-    field = NeuralField(basis.dimension, hidden, width, activations, scale=scale, dtype=dtype, key=keys[0])
+    field = NeuralField(basis.dimension, hidden, width, activations, init_scale=init_scale, dtype=dtype, key=keys[0])
     return SequenceModel(
         basis=basis,
         scaling=scaling,
@@ -127,26 +149,41 @@ def nrde(  # noqa: N802
     )
 
 
-def ncde(  # noqa: N802
+def ncde(
     basis: Basis,
     hidden: int,
     outputs: int,
     *,
     width: int = 64,
     layers: int = 3,
-    initial: AbstractInitial = RawFirstValues(),
+    initial: AbstractInitial = FirstValueInitial(activation=Identity()),
     readout: AbstractReadout = Terminal(),
     solver: diffrax.AbstractSolver = diffrax.Heun(),
     steps: int = 1,
     static: int = 0,
-    scale: float = 1.0,
+    init_scale: float = 1.0,
     dtype: DTypeLike = jnp.float32,
     key: PRNGKeyArray,
 ) -> SequenceModel:
-    """A neural CDE along a path through the observations; `basis` is that of its controls.
+    """A neural CDE along a path through the observations.
 
-    Linear and Hermite controls do not tell where the path begins, so the initial state should: by default it is affine
-    in each channel's first value. With `RectilinearControl` and `LearntInitial()` the model is causal.
+    Linear and Hermite controls have no base point, so the initial state carries it: by default it is affine in each
+    channel's first value. With `RectilinearControl` and `LearntInitial()` the model is causal.
+
+    Args:
+        basis: The basis of the controls.
+        hidden: The size of the hidden state.
+        outputs: The number of outputs; for classifiers, of classes.
+        width: The width of the hidden layers of the vector field.
+        layers: The number of hidden layers of the vector field.
+        initial: What the initial state depends on.
+        readout: Which states are read, and by which layers.
+        solver: An explicit solver of Diffrax.
+        steps: Solver steps over each piece.
+        static: The number of static features.
+        init_scale: Multiplies all initial weights of the vector field, which are those of `eqx.nn.Linear`.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> from logcde import Inputs, Partition, Streams
     >>> from logcde.baselines import HermiteControl
@@ -158,7 +195,7 @@ def ncde(  # noqa: N802
     """
     keys = jax.random.split(key, 3)
     activations = (*[ReLU()] * layers, Tanh())
-    field = NeuralField(basis.width, hidden, width, activations, scale=scale, dtype=dtype, key=keys[0])
+    field = NeuralField(basis.width, hidden, width, activations, init_scale=init_scale, dtype=dtype, key=keys[0])
     return SequenceModel(
         basis=None,
         scaling=NoScaling(),

@@ -1,4 +1,4 @@
-"""Normalisation of rows: over a batch, with statistics that outlast it, or over the entries of each row."""
+"""Normalisation of rows: over a batch, with running statistics for prediction, or over the entries of each row."""
 
 import abc
 
@@ -11,27 +11,38 @@ EPSILON = 1e-5
 
 
 class AbstractNorm(eqx.Module):
-    """Rows to rows of the same size. `apply_train` is for training: it may look at the whole batch, and remembers some."""
+    """A map from rows to rows of the same size; in training it may depend on the whole batch."""
 
     @abc.abstractmethod
     def __call__(self, rows: Float[Array, "*interval features"]) -> Float[Array, "*interval features"]:
-        """One row, or many, by what is remembered."""
+        """Normalise one row or many for prediction."""
 
     @abc.abstractmethod
     def apply_train(
         self, rows: Float[Array, "interval features"], valid: Bool[Array, "interval"], axes: tuple[str, ...]
     ) -> tuple[Float[Array, "interval features"], "AbstractNorm | None"]:
-        """The rows of one series of a batch, whose axes have these names, and the norm that remembers the batch.
+        """Normalise the rows of one series of a batch in training.
 
-        None if there is nothing to remember.
+        Args:
+            rows: The rows of the series.
+            valid: Which of them are no padding.
+            axes: The names of the axes of the batch.
+
+        Returns:
+            The rows, and the norm with the statistics of the batch; None if it has no statistics.
         """
 
 
 class BatchNorm(AbstractNorm):
-    """Each entry over all valid rows of the batch, on all devices; later by the mean of recent batches.
+    """Batch normalisation: over all valid rows of the batch, on all devices, and by running statistics in prediction.
 
-    That mean gives a batch `1 - momentum` times the weight of all before it, and is right from the first batch on:
-    `weight` says how much it has seen. Before any batch, rows stay as they are.
+    Running statistics are exponential means of those of batches, divided by the sum of their weights, so that they are
+    unbiased from the first batch on. Before any batch, rows are not changed.
+
+    Args:
+        features: The size of the rows.
+        momentum: What a batch multiplies the weights of those before it by.
+        dtype: The dtype of the statistics.
 
     >>> norm = BatchNorm(2)
     >>> rows = jnp.array([[[0, 1], [4, 1]], [[2, 3], [9, 9]]], jnp.float32)  # two series
@@ -56,7 +67,7 @@ class BatchNorm(AbstractNorm):
         self.momentum = momentum
 
     def __call__(self, rows: Float[Array, "*interval features"]) -> Float[Array, "*interval features"]:
-        """By the recent batches."""
+        """Normalise by running statistics."""
         seen = jnp.where(self.weight > 0, self.weight, 1)
         variance = jnp.where(self.weight > 0, self.variance / seen, 1)
         return _scaled(rows - self.mean / seen, variance)
@@ -64,7 +75,7 @@ class BatchNorm(AbstractNorm):
     def apply_train(
         self, rows: Float[Array, "interval features"], valid: Bool[Array, "interval"], axes: tuple[str, ...]
     ) -> tuple[Float[Array, "interval features"], "BatchNorm"]:
-        """By this batch."""
+        """Normalise by the statistics of this batch."""
         sums = jnp.sum(valid), jnp.sum(rows, axis=0, where=valid[:, None])
         count, total = jax.lax.psum(sums, axes)
         count = jnp.maximum(count, 1).astype(rows.dtype)
@@ -73,12 +84,12 @@ class BatchNorm(AbstractNorm):
         variance = jax.lax.psum(jnp.sum(jnp.square(centred), axis=0, where=valid[:, None]), axes) / count
         before, now = (self.weight, self.mean, self.variance), (jnp.ones_like(self.weight), mean, variance)
         after = [self.momentum * a + (1 - self.momentum) * b for a, b in zip(before, now, strict=True)]
-        batch_stats = eqx.tree_at(lambda norm: (norm.weight, norm.mean, norm.variance), self, after)
-        return _scaled(centred, variance), batch_stats
+        updated = eqx.tree_at(lambda norm: (norm.weight, norm.mean, norm.variance), self, after)
+        return _scaled(centred, variance), updated
 
 
 class LayerNorm(AbstractNorm):
-    """The entries of each row among themselves, with a learnt scale and shift.
+    """Layer normalisation: over the entries of each row, with a learnt scale and shift.
 
     >>> LayerNorm(2)(jnp.array([[1.0, 3.0]], jnp.float32)).tolist()
     [[-0.9999949932098389, 0.9999949932098389]]
@@ -90,13 +101,13 @@ class LayerNorm(AbstractNorm):
         self.layer = eqx.nn.LayerNorm(features, EPSILON, dtype=dtype)
 
     def __call__(self, rows: Float[Array, "*interval features"]) -> Float[Array, "*interval features"]:
-        """Row by row."""
+        """Normalise row by row."""
         return self.layer(rows) if rows.ndim == 1 else jax.vmap(self.layer)(rows)
 
     def apply_train(
         self, rows: Float[Array, "interval features"], valid: Bool[Array, "interval"], axes: tuple[str, ...]
     ) -> tuple[Float[Array, "interval features"], None]:
-        """The same; there is nothing to remember."""
+        """The same as in prediction; there are no statistics."""
         return self(rows), None
 
 

@@ -1,10 +1,8 @@
-"""GRU-D: a gated recurrent unit whose state and whose missing inputs fade with the time since they were observed.
+"""GRU-D: a gated recurrent unit whose missing inputs and whose state decay with the time since the last observation.
 
-After Che et al., "Recurrent Neural Networks for Multivariate Time Series with Missing Values" (2018). What it is fed
-are the rows of `HeldControl`. A value that is not observed now is taken to fade from the last one towards zero, the
-mean of inputs that were standardised; the hidden state fades in a way of its own.
-
-Recurrent models, for comparison: what is commonly used where observations are irregular.
+After Che et al., "Recurrent Neural Networks for Multivariate Time Series with Missing Values" (2018). Its inputs are
+the rows of `HeldControl`. A missing value decays from the last one towards zero, the mean of standardised inputs; the
+hidden state has decay rates of its own.
 """
 
 import equinox as eqx
@@ -22,7 +20,13 @@ from logcde.models.scaling import NoScaling
 
 
 class FadingGRU(AbstractDynamics):
-    """One step of the unit for each row.
+    """A gated recurrent unit with decay, one step for each row of a `HeldControl`.
+
+    Args:
+        channels: The number of channels.
+        hidden: The size of the hidden state.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> dynamics = FadingGRU(channels=2, hidden=4, key=jax.random.key(0))
     >>> dynamics.unroll(jnp.ones(4, jnp.float32), jnp.ones((5, 6), jnp.float32), jnp.asarray(5)).shape
@@ -36,7 +40,10 @@ class FadingGRU(AbstractDynamics):
 
     def __init__(self, channels: int, hidden: int, *, dtype: DTypeLike = jnp.float32, key: PRNGKeyArray) -> None:
         if min(channels, hidden) < 1:
-            raise ModelError(f"A unit with {channels} channels and a hidden state of {hidden} cannot be built.")
+            raise ModelError(
+                f"A unit with {channels} channels and a hidden state of {hidden} cannot be built.",
+                "Both are 1 or more.",
+            )
         for_cell, for_values, for_hidden = jax.random.split(key, 3)
         bound = channels**-0.5
         self.cell = eqx.nn.GRUCell(2 * channels, hidden, dtype=dtype, key=for_cell)
@@ -51,16 +58,16 @@ class FadingGRU(AbstractDynamics):
 
     @property
     def features(self) -> int:
-        """That of the hidden state."""
+        """The size of the hidden state."""
         return self.hidden
 
     def unroll(
-        self, hidden: Float[Array, "hidden"], steps: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The state after every row."""
-        valid = jnp.arange(len(steps), dtype=length.dtype) < length
-        # What does not depend on the state is computed for all rows at once: the loop is left with one product.
-        seen, faded = jax.vmap(self._seen)(steps)
+        valid = jnp.arange(len(logsigs), dtype=length.dtype) < length
+        # What does not depend on the state is computed for all rows at once, which leaves one product to the loop.
+        seen, faded = jax.vmap(self._seen)(logsigs)
         driven = seen @ self.cell.weight_ih.T
 
         def extend(state: Array, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
@@ -73,9 +80,9 @@ class FadingGRU(AbstractDynamics):
         """The state."""
         return hidden
 
-    def advance(self, carry: Carry, step: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
         """The state after one more row."""
-        seen, faded = self._seen(step)
+        seen, faded = self._seen(logsig)
         return self._step(carry, self.cell.weight_ih @ seen, faded)
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
@@ -87,11 +94,11 @@ class FadingGRU(AbstractDynamics):
         return jnp.linalg.norm(self.cell.weight_hh)
 
     def _seen(self, row: Float[Array, "lie"]) -> tuple[Float[Array, "entry"], Float[Array, "hidden"]]:
-        """What the unit is fed, and how much of its state is left by now."""
+        """The input of the unit, and the share of its state that is left."""
         if len(row) != 3 * len(self.fade_values):
             raise ModelError(
-                f"A row has {len(row)} numbers, but {len(self.fade_values)} channels need three each. Give the model "
-                "what a HeldControl makes of the streams."
+                f"A row has {len(row)} numbers, but {len(self.fade_values)} channels need three each.",
+                "Give the model the rows of a HeldControl.",
             )
         last, observed, ago = jnp.split(row, 3)
         known = observed + (1 - observed) * jnp.exp(-jax.nn.relu(self.fade_values * ago))
@@ -100,7 +107,7 @@ class FadingGRU(AbstractDynamics):
     def _step(
         self, hidden: Float[Array, "hidden"], driven: Float[Array, "gates"], faded: Float[Array, "hidden"]
     ) -> Float[Array, "hidden"]:
-        """The equations of `eqx.nn.GRUCell`, whose product with the input is given."""
+        """The equations of `eqx.nn.GRUCell`, given its product with the input."""
         bias, new_bias = self.cell.bias, self.cell.bias_n
         assert bias is not None
         assert new_bias is not None
@@ -112,7 +119,7 @@ class FadingGRU(AbstractDynamics):
         return new + update * (hidden - new)
 
 
-def gru_d(  # noqa: N802
+def gru_d(
     basis: Basis,
     hidden: int,
     outputs: int,
@@ -123,7 +130,17 @@ def gru_d(  # noqa: N802
     dtype: DTypeLike = jnp.float32,
     key: PRNGKeyArray,
 ) -> SequenceModel:
-    """A gated recurrent unit on forward-filled values, with masks and time gaps; `basis` is that of a `HeldControl`.
+    """GRU-D: a gated recurrent unit on forward-filled values, masks and time gaps.
+
+    Args:
+        basis: The basis of the `HeldControl`.
+        hidden: The size of the hidden state.
+        outputs: The number of outputs; for classifiers, of classes.
+        initial: What the initial state depends on.
+        readout: Which states are read, and by which layers.
+        static: The number of static features.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> from logcde import Inputs, Partition, Streams
     >>> from logcde.baselines import HeldControl

@@ -1,19 +1,20 @@
-"""State-space layers that choose what to keep: the step, the input and the output of the recurrence depend on the row.
+"""Selective state-space layers, S6 and Mamba: the step, B and C of the recurrence depend on the row.
 
 After Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces" (2023).
 """
 
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 
-from logcde.baselines.mixing import AbstractMixer, RecurrenceScan, check_sizes, recur
+from logcde.baselines.mixing import AbstractMixer, AbstractRecurrence, check_sizes
 from logcde.errors import ModelError
 from logcde.flows.dynamics import Carry
-from logcde.scans import Auto
+from logcde.scans import AbstractScan, Auto
 
 SHORTEST, LONGEST, LEAST = 1e-3, 1e-1, 1e-4
 
@@ -21,8 +22,15 @@ SHORTEST, LONGEST, LEAST = 1e-3, 1e-1, 1e-4
 class Selective(AbstractMixer):
     """S6: h_t = exp(s_t A) h_{t-1} + s_t B_t u_t and y_t = C_t h_t + d u_t, a state of its own for each feature.
 
-    The steps s_t, B_t and C_t are linear in the row; steps pass through `rank` numbers and a softplus. `rank` is a
-    sixteenth of the features if not given.
+    The steps s_t, B_t and C_t are linear in the row; steps pass through a bottleneck and a softplus.
+
+    Args:
+        features: The size of the rows.
+        state: The size of the state of each feature.
+        rank: The size of the bottleneck; a sixteenth of the features by default.
+        scan: How the recurrence is run.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> layer = Selective(features=4, state=8, key=jax.random.key(0))
     >>> layer(jnp.ones((5, 4), jnp.float32)).shape
@@ -33,7 +41,7 @@ class Selective(AbstractMixer):
     widen: eqx.nn.Linear
     decay: Float[Array, "features state"]
     through: Float[Array, "features"]
-    scan: RecurrenceScan
+    scan: AbstractScan
 
     def __init__(
         self,
@@ -41,7 +49,7 @@ class Selective(AbstractMixer):
         state: int,
         *,
         rank: int | None = None,
-        scan: RecurrenceScan = Auto(),
+        scan: AbstractScan = Auto(),
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
@@ -52,7 +60,7 @@ class Selective(AbstractMixer):
         uniform = jax.random.uniform(for_steps, (features,), dtype, math.log(SHORTEST), math.log(LONGEST))
         steps = jnp.maximum(jnp.exp(uniform), LEAST)
         widen = eqx.nn.Linear(rank, features, dtype=dtype, key=for_widen)
-        # The softplus of these is the steps.
+        # The inverse of the softplus, so that the layer begins with these steps.
         self.widen = eqx.tree_at(lambda layer: layer.bias, widen, steps + jnp.log(-jnp.expm1(-steps)))
         self.decay = jnp.log(jnp.tile(jnp.arange(1, state + 1, dtype=dtype), (features, 1)))
         self.through = jnp.ones(features, dtype)
@@ -67,10 +75,9 @@ class Selective(AbstractMixer):
         return jax.nn.softplus(self.widen(narrow)), enter, leave
 
     def __call__(self, rows: Float[Array, "interval features"]) -> Float[Array, "interval features"]:
-        """All rows at once."""
+        """Mix all rows of a series."""
         steps, enter, leave = jax.vmap(self.chosen)(rows)
-        start = jnp.zeros_like(self.decay)
-        out = recur(self._element, _read, (rows, steps, enter, leave), start, self.scan, again=True)
+        out = self.scan(_Selection(self.decay), (rows, steps, enter, leave), jnp.zeros_like(self.decay))
         return out + rows * self.through
 
     def start(self) -> Carry:
@@ -78,21 +85,23 @@ class Selective(AbstractMixer):
         return jnp.zeros_like(self.decay)
 
     def advance(self, carry: Carry, row: Float[Array, "features"]) -> tuple[Carry, Float[Array, "features"]]:
-        """The states after one more row, and what comes of it."""
-        all_of_it = (row, *self.chosen(row))
-        factor, term = self._element(all_of_it)
-        state = factor * carry + term
-        return state, _read(state, all_of_it) + row * self.through
-
-    def _element(self, row: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:
-        value, step, enter, _ = row
-        return jnp.exp(-step[:, None] * jnp.exp(self.decay)), (step * value)[:, None] * enter
+        """The states after one more row, and that row, mixed."""
+        selection, step = _Selection(self.decay), (row, *self.chosen(row))
+        state = selection.append(carry, step)
+        return state, selection.read(state, step) + row * self.through
 
 
 class Gated(AbstractMixer):
     """Mamba: a short convolution over time, a selective layer on `expansion` times the features, and a gate.
 
-    The convolution sees the last `width` rows of each feature.
+    Args:
+        features: The size of the rows.
+        state: The size of the state of each feature.
+        width: The number of rows that the convolution reads.
+        expansion: The size of the selective layer in multiples of the features.
+        scan: How the recurrence is run.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> layer = Gated(features=4, state=8, width=3, expansion=2, key=jax.random.key(0))
     >>> layer(jnp.ones((5, 4), jnp.float32)).shape
@@ -112,12 +121,15 @@ class Gated(AbstractMixer):
         *,
         width: int = 4,
         expansion: int = 2,
-        scan: RecurrenceScan = Auto(),
+        scan: AbstractScan = Auto(),
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
         if min(width, expansion) < 1:
-            raise ModelError(f"A convolution of width {width} and an expansion of {expansion}: both are at least 1.")
+            raise ModelError(
+                f"A layer with a convolution of width {width} and an expansion of {expansion} cannot be built.",
+                "Both are at least 1.",
+            )
         keys = jax.random.split(key, 5)
         inner, rank, bound = expansion * features, -(-features // 16), width**-0.5
         self.split = eqx.nn.Linear(features, 2 * inner, use_bias=False, dtype=dtype, key=keys[0])
@@ -127,7 +139,7 @@ class Gated(AbstractMixer):
         self.join = eqx.nn.Linear(inner, features, use_bias=False, dtype=dtype, key=keys[4])
 
     def __call__(self, rows: Float[Array, "interval features"]) -> Float[Array, "interval features"]:
-        """All rows at once."""
+        """Mix all rows of a series."""
         rows, gates = jnp.split(jax.vmap(self.split)(rows), 2, axis=1)
         padded = jnp.pad(rows, ((len(self.kernel) - 1, 0), (0, 0)))
         shifted = [padded[k : k + len(rows)] * weight for k, weight in enumerate(self.kernel)]
@@ -139,7 +151,7 @@ class Gated(AbstractMixer):
         return jnp.zeros_like(self.kernel), self.inner.start()
 
     def advance(self, carry: Carry, row: Float[Array, "features"]) -> tuple[Carry, Float[Array, "features"]]:
-        """The last rows and the states after one more row, and what comes of it."""
+        """The last rows and the states after one more row, and that row, mixed."""
         recent, state = carry
         row, gate = jnp.split(self.split(row), 2)
         recent = jnp.concatenate([recent[1:], row[None]])
@@ -147,5 +159,18 @@ class Gated(AbstractMixer):
         return (recent, state), self.join(mixed * jax.nn.silu(gate))
 
 
-def _read(state: Array, row: tuple[Array, Array, Array, Array]) -> Array:
-    return state @ row[3]
+class _Selection(AbstractRecurrence):
+    """The recurrence of `Selective`: a row is its values, step lengths, B and C.
+
+    Elements have a factor for each feature and entry of its state, so the backward pass computes them again.
+    """
+
+    decay: Float[Array, "features state"]
+    recompute: ClassVar[bool] = True
+
+    def element(self, row: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:
+        value, step, enter, _ = row
+        return jnp.exp(-step[:, None] * jnp.exp(self.decay)), (step * value)[:, None] * enter
+
+    def read(self, state: Array, step: tuple[Array, Array, Array, Array]) -> Array:
+        return state @ step[3]

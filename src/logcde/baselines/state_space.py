@@ -1,4 +1,4 @@
-"""State-space layers that do not choose: the same diagonal recurrence at every step, over complex numbers.
+"""State-space layers with constant coefficients, LRU and S5: the same diagonal complex recurrence at every row.
 
 LRU after Orvieto et al., "Resurrecting Recurrent Neural Networks for Long Sequences" (2023). S5 after Smith, Warrington
 and Linderman, "Simplified State Space Layers for Sequence Modeling" (2023). Parameters are kept as real numbers, pairs
@@ -7,6 +7,7 @@ of which are the real and imaginary parts of complex ones.
 
 import abc
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -14,29 +15,34 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, DTypeLike, Float, PRNGKeyArray
 
-from logcde.baselines.mixing import AbstractMixer, RecurrenceScan, check_sizes, recur
+from logcde.baselines.mixing import AbstractMixer, AbstractRecurrence, check_sizes
 from logcde.errors import ModelError
 from logcde.flows.dynamics import Carry
-from logcde.scans import Auto
+from logcde.scans import AbstractScan, Auto
 
 
 class AbstractStateSpace(AbstractMixer):
-    """h_t = a h_{t-1} + B u_t and y_t = Re(C h_t) + d u_t, where `system` says what a, B and C are."""
+    """h_t = a h_{t-1} + B u_t and y_t = Re(C h_t) + d u_t; subclasses give a, B and C.
+
+    Attributes:
+        through: The diagonal d.
+        scan: How the recurrence is run.
+    """
 
     through: eqx.AbstractVar[Float[Array, "features"]]
-    scan: eqx.AbstractVar[RecurrenceScan]
+    scan: eqx.AbstractVar[AbstractScan]
 
     @abc.abstractmethod
     def system(
         self,
     ) -> tuple[Complex[Array, "state"], Complex[Array, "state features"], Complex[Array, "features state"]]:
-        """The factors of the states, how rows enter them, and how they are read."""
+        """The diagonal a, and the matrices B and C."""
 
     def __call__(self, rows: Float[Array, "interval features"]) -> Float[Array, "interval features"]:
-        """All rows at once."""
+        """Mix all rows of a series."""
         factors, enter, leave = self.system()
         driven = jax.lax.complex(rows @ enter.real.T, rows @ enter.imag.T)
-        states = recur(lambda row: (factors, row), lambda state, row: state, driven, jnp.zeros_like(factors), self.scan)
+        states = self.scan(_ConstantFactors(factors), driven, jnp.zeros_like(factors))
         return states.real @ leave.real.T - states.imag @ leave.imag.T + rows * self.through
 
     def start(self) -> Carry:
@@ -44,14 +50,34 @@ class AbstractStateSpace(AbstractMixer):
         return jnp.zeros_like(self.system()[0])
 
     def advance(self, carry: Carry, row: Float[Array, "features"]) -> tuple[Carry, Float[Array, "features"]]:
-        """The states after one more row, and what comes of it."""
+        """The states after one more row, and that row, mixed."""
         factors, enter, leave = self.system()
         state = factors * carry + enter @ row.astype(factors.dtype)
         return state, (leave @ state).real + row * self.through
 
 
+class _ConstantFactors(AbstractRecurrence):
+    """The same factors at every row, which is the term itself."""
+
+    factors: Complex[Array, "state"]
+    recompute: ClassVar[bool] = False
+
+    def element(self, row: Complex[Array, "state"]) -> tuple[Complex[Array, "state"], Complex[Array, "state"]]:
+        return self.factors, row
+
+    def read(self, state: Complex[Array, "state"], step: Complex[Array, "state"]) -> Complex[Array, "state"]:
+        return state
+
+
 class LinearRecurrentUnit(AbstractStateSpace):
-    """Factors exp(-exp(nu) + i exp(theta)), inside the unit circle whatever is learnt; `gain` evens their effect out.
+    """LRU: factors exp(-exp(nu) + i exp(theta)), which stay inside the unit circle; inputs are scaled by exp(gain).
+
+    Args:
+        features: The size of the rows.
+        state: The size of the state.
+        scan: How the recurrence is run.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> unit = LinearRecurrentUnit(features=4, state=8, key=jax.random.key(0))
     >>> unit(jnp.ones((5, 4), jnp.float32)).shape
@@ -64,14 +90,14 @@ class LinearRecurrentUnit(AbstractStateSpace):
     enter: Float[Array, "part state features"]
     leave: Float[Array, "part features state"]
     through: Float[Array, "features"]
-    scan: RecurrenceScan
+    scan: AbstractScan
 
     def __init__(
         self,
         features: int,
         state: int,
         *,
-        scan: RecurrenceScan = Auto(),
+        scan: AbstractScan = Auto(),
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
@@ -90,17 +116,24 @@ class LinearRecurrentUnit(AbstractStateSpace):
     def system(
         self,
     ) -> tuple[Complex[Array, "state"], Complex[Array, "state features"], Complex[Array, "features state"]]:
-        """As the parameters say."""
+        """The system of the parameters."""
         factors = jnp.exp(jax.lax.complex(-jnp.exp(self.nu), jnp.exp(self.theta)))
         enter = jnp.exp(self.gain)[:, None] * self.enter
         return factors, jax.lax.complex(*enter), jax.lax.complex(*self.leave)
 
 
 class SimplifiedStateSpace(AbstractStateSpace):
-    """S5: a continuous system x' = A x + B u, started at HiPPO's, held over steps whose lengths are learnt.
+    """S5: a continuous system x' = A x + B u, initialised as HiPPO's, with zero-order hold over learnt step lengths.
 
-    Of `state` eigenvalues, which come in conjugate pairs, one of each pair is kept. They are those of `blocks` equal
-    blocks at the start.
+    Eigenvalues come in conjugate pairs, of which one is kept.
+
+    Args:
+        features: The size of the rows.
+        state: The number of eigenvalues, conjugates included.
+        blocks: The number of equal blocks of the initial A.
+        scan: How the recurrence is run.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> layer = SimplifiedStateSpace(features=4, state=16, blocks=8, key=jax.random.key(0))
     >>> layer.system()[0].shape
@@ -112,7 +145,7 @@ class SimplifiedStateSpace(AbstractStateSpace):
     leave: Float[Array, "part features state"]
     step: Float[Array, "state"]
     through: Float[Array, "features"]
-    scan: RecurrenceScan
+    scan: AbstractScan
 
     def __init__(
         self,
@@ -120,15 +153,15 @@ class SimplifiedStateSpace(AbstractStateSpace):
         state: int,
         blocks: int = 1,
         *,
-        scan: RecurrenceScan = Auto(),
+        scan: AbstractScan = Auto(),
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
         check_sizes(features, state)
         if blocks < 1 or state % (2 * blocks):
             raise ModelError(
-                f"A state of {state} cannot be cut into {blocks} blocks of conjugate pairs. Give a state that is a "
-                "multiple of twice the blocks."
+                f"A state of {state} cannot be cut into {blocks} blocks of conjugate pairs.",
+                "Give a state that is a multiple of twice the blocks.",
             )
         keys = jax.random.split(key, 4)
         poles, vectors = hippo(state // blocks)
@@ -144,7 +177,7 @@ class SimplifiedStateSpace(AbstractStateSpace):
         self.scan = scan
 
     def continuous(self) -> tuple[Complex[Array, "state"], Complex[Array, "state features"]]:
-        """The eigenvalues of A, which are left of -1e-4, and B, both with the lengths of steps in them."""
+        """The eigenvalues of A, whose real parts are at most -1e-4, and B, both times the step lengths."""
         steps = jnp.exp(self.step)
         poles = jax.lax.complex(jnp.minimum(self.poles[0], -1e-4) * steps, self.poles[1] * steps)
         return poles, jax.lax.complex(*(self.enter * steps[:, None]))
@@ -152,7 +185,7 @@ class SimplifiedStateSpace(AbstractStateSpace):
     def system(
         self,
     ) -> tuple[Complex[Array, "state"], Complex[Array, "state features"], Complex[Array, "features state"]]:
-        """Held over a step: exp(A), and A^-1 (exp(A) - 1) B. The other half of all pairs doubles what is read."""
+        """Zero-order hold: exp(A) and A^-1 (exp(A) - 1) B. C is doubled for the conjugates that are not kept."""
         poles, enter = self.continuous()
         factors = jnp.exp(poles)
         held = (factors - 1) / poles
@@ -160,7 +193,7 @@ class SimplifiedStateSpace(AbstractStateSpace):
 
 
 def hippo(size: int) -> tuple[Complex[np.ndarray, "size"], Complex[np.ndarray, "size size"]]:
-    """Eigenvalues and eigenvectors of the normal part of the HiPPO-LegS matrix; conjugate partners in the other half.
+    """Eigenvalues and eigenvectors of the normal part of the HiPPO-LegS matrix; conjugates are in the second half.
 
     >>> poles, vectors = hippo(4)
     >>> np.round(poles.real, 3), bool(np.allclose(poles[:2], poles[:1:-1].conj()))
@@ -168,14 +201,14 @@ def hippo(size: int) -> tuple[Complex[np.ndarray, "size"], Complex[np.ndarray, "
     """
     scale = np.sqrt(1 + 2 * np.arange(size))
     lower = np.tril(np.outer(scale, scale), -1)
-    # The matrix plus its low-rank part is -1/2 and a skew matrix, whose eigenvalues are imaginary.
+    # The matrix plus its low-rank part is -1/2 plus a skew matrix, whose eigenvalues are imaginary.
     skew = (lower.T - lower) / 2
     imaginary, vectors = np.linalg.eigh(-1j * skew)
     return -0.5 + 1j * imaginary, vectors
 
 
 def _lecun(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> np.ndarray:
-    """Normal numbers, none of which are far out, with variance 1 / inputs."""
+    """Truncated normal numbers with variance 1 / inputs."""
     return np.asarray(jax.random.truncated_normal(key, -2, 2, shape), float) / (0.87962566103423978 * inputs**0.5)
 
 

@@ -116,7 +116,7 @@ class Train:
 
     def _replaces(self) -> bool:
         """Whether the folder may be replaced: an older model with --overwrite only, unfinished training always."""
-        from logcde.artefact.files import UNFINISHED
+        from logcde.artefact.files import MODEL_JSON, UNFINISHED
 
         return self.overwrite or ((self.output / UNFINISHED).exists() and not (self.output / MODEL_JSON).exists())
 

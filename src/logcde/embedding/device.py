@@ -8,7 +8,7 @@ previous one, in which order events, query points and knots come (`sec:procedure
 on real numbers. Padding is the identity: events that observe nothing and steps that do not move. NaN never enters.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -168,7 +168,7 @@ def logsignatures(padded: PaddedStreams, scan: AbstractScan = Sequential()) -> F
     composition = _Signatures(basis.width, basis.depth, padded.values.dtype)
     has_gaps = basis.width > padded.coordinates.discrete
     factors = (*((_gap_increments(padded),) if has_gaps else ()), _event_increments(padded))
-    signatures = scan(composition, factors, padded.steps.starts)
+    signatures = scan(composition, (factors, padded.steps.starts), composition.unit())
     at_ends = tuple(level[padded.ends] for level in signatures)
     logs = project_levels(levels.log((jnp.ones_like(at_ends[0][..., :1]), *at_ends)), basis)
     return jnp.where((jnp.arange(len(padded.ends), dtype=padded.lengths.dtype) < padded.lengths)[:, None], logs, 0)
@@ -269,27 +269,61 @@ def _embed_all(padded: PaddedStreams, scan: AbstractScan) -> Float[Array, "serie
     return jax.vmap(lambda one: logsignatures(one, scan))(padded)
 
 
+_Started: TypeAlias = tuple[Levels, Bool[Array, "*step"]]
+"""Signatures since the last start of an interval, and whether there was one."""
+_Factors: TypeAlias = tuple[tuple[Levels, ...], Bool[Array, "*step"]]
+"""A few Lie elements, each by its lowest levels, and whether an interval starts with them."""
+
+
 class _Signatures(AbstractComposition):
     """Signatures without their constant term one. A step is one or two Lie elements, given by their lowest levels."""
 
     width: int = eqx.field(static=True)
     depth: int = eqx.field(static=True)
     dtype: np.dtype = eqx.field(static=True)
+    recompute: ClassVar[bool] = False
 
     def unit(self) -> Levels:
         return tuple(jnp.zeros(self.width**level, self.dtype) for level in range(1, self.depth + 1))
 
-    def append(self, element: Levels, step: tuple[Levels, ...]) -> Levels:
-        for increment in step:
-            element = levels.multiply_exp(_with_one(element), increment)[1:]
-        return element
+    def prepare(self, steps: _Factors) -> _Factors:
+        return steps
 
-    def lift(self, steps: tuple[Levels, ...]) -> Levels:
-        first, *others = steps
-        return self.append(levels.exp(first, self.depth)[1:], tuple(others))
+    def append(self, state: Levels, step: _Factors) -> Levels:
+        increments, start = step
+        return _times(_where(start, self.unit(), state), increments)
 
-    def combine(self, earlier: Levels, later: Levels) -> Levels:
-        return levels.product(_with_one(earlier), _with_one(later))[1:]
+    def lift(self, steps: _Factors, state: Levels) -> _Started:
+        (first, *others), starts = steps
+        return _times(levels.exp(first, self.depth)[1:], tuple(others)), starts
+
+    def combine(self, earlier: _Started, later: _Started) -> _Started:
+        (left, left_started), (right, right_started) = earlier, later
+        return _where(right_started, right, _product(left, right)), left_started | right_started
+
+    def act(self, elements: _Started, state: Levels) -> Levels:
+        signatures, started = elements
+        return _where(started, signatures, _product(state, signatures))
+
+    def read(self, state: Levels, step: _Factors) -> Levels:
+        return state
+
+
+def _times(element: Levels, increments: tuple[Levels, ...]) -> Levels:
+    for increment in increments:
+        element = levels.multiply_exp(_with_one(element), increment)[1:]
+    return element
+
+
+def _product(earlier: Levels, later: Levels) -> Levels:
+    return levels.product(_with_one(earlier), _with_one(later))[1:]
+
+
+def _where(flags: Bool[Array, "*step"], chosen: Levels, otherwise: Levels) -> Levels:
+    def select(a: Array, b: Array) -> Array:
+        return jnp.where(flags.reshape(flags.shape + (1,) * (b.ndim - flags.ndim)), a, b)
+
+    return jax.tree.map(select, chosen, otherwise)
 
 
 def _with_one(element: Levels) -> Levels:

@@ -64,7 +64,7 @@ class Slice(AbstractArchitecture):
             readout=readout(self.widths),
             # What `Auto` selects on a CPU; tracing its other branches as well would take longer than small fits.
             scan=MatrixFree() if jax.default_backend() == "cpu" else Auto(),
-            scale=self.init_scale,
+            init_scale=self.init_scale,
             key=key,
         )
 

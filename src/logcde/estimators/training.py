@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Float32, Int, Int64, Num, PRNGKeyArray, PyTr
 from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
 from logcde.estimators.architectures import AbstractArchitecture, ReadoutType
-from logcde.models import IncrementRMSScaling, Inputs, NoScaling, SequenceModel
+from logcde.models import IncrementRMSScaling, Inputs, NoScaling, SequenceModel, predict
 from logcde.train import Batching, Checkpoints, ProgressBar, Result, Selection, Steps, fit
 from logcde.train.losses import AbstractMeasure
 
@@ -189,58 +189,9 @@ def _update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[
 def predict_each(model: SequenceModel, inputs: Inputs) -> Float32[np.ndarray, "series *interval output"]:
     """Predict from inputs that are scaled already; rows beyond a series' own queries are meaningless.
 
-    `models.predict` computes series in batches. Here each runs by itself in a compiled loop, in a program that only its
-    own length selects: its prediction is then the same, to the bit, whichever other series are in `X`, as scikit-learn
-    requires.
+    Series are predicted independently, so that each prediction is the same, to the bit, whichever other series are in
+    `X`, as scikit-learn requires. Without scaling and spec, which differ between data sets, one compiled program serves
+    all of them.
     """
-    # Without scaling and spec, which differ between data sets, one compiled program serves all.
-    model = dataclasses.replace(model, scaling=NoScaling(), spec=None)
-    lengths, outputs = np.asarray(inputs.length), np.asarray(inputs.outputs)
-    inputs = jax.tree.map(np.asarray, inputs)
-    queries = 0 if inputs.ends is None else inputs.ends.shape[1]
-    sizes = np.array([(_padded_size(int(a)), _padded_size(int(b))) for a, b in zip(lengths, outputs, strict=True)])
-    out: np.ndarray | None = None
-    for size in np.unique(sizes, axis=0):
-        members = np.flatnonzero((sizes == size).all(axis=1))
-        for start in range(0, len(members), GROUP):
-            chosen = members[start : start + GROUP]
-            group = _padded(inputs[chosen], int(size[0]), int(size[1]))
-            found = np.asarray(_one_by_one(model, group, jnp.asarray(len(chosen), jnp.int32)))[: len(chosen)]
-            if out is None:
-                shape = (queries, found.shape[-1]) if found.ndim == 3 else found.shape[1:]
-                out = np.zeros((len(inputs), *shape), found.dtype)
-            if found.ndim == 3:
-                out[chosen, : found.shape[1]] = found[:, :queries]
-            else:
-                out[chosen] = found
-    assert out is not None
-    return out
-
-
-@eqx.filter_jit
-def _one_by_one(model: SequenceModel, inputs: Inputs, count: Int[Array, ""]) -> Float[Array, "series *interval output"]:
-    shape = jax.eval_shape(model, inputs[0])
-
-    def one(number: Int[Array, ""], out: Array) -> Array:
-        return out.at[number].set(model(jax.tree.map(lambda leaf: leaf[number], inputs)))
-
-    return jax.lax.fori_loop(0, count, one, jnp.zeros((len(inputs), *shape.shape), shape.dtype))
-
-
-def _padded(inputs: Inputs, intervals: int, queries: int) -> Inputs:
-    """Pad or cut to `GROUP` series and the given numbers of intervals and queries."""
-
-    def fill(leaf: np.ndarray, *sizes: int) -> np.ndarray:
-        leaf = leaf[(slice(None), *(slice(size) for size in sizes))]
-        missing = [size - have for size, have in zip((GROUP, *sizes), leaf.shape, strict=False)]
-        return np.pad(leaf, [(0, more) for more in missing] + [(0, 0)] * (leaf.ndim - len(missing)))
-
-    filled = eqx.tree_at(lambda tree: tree.steps, jax.tree.map(fill, inputs), fill(np.asarray(inputs.steps), intervals))
-    if inputs.ends is None:
-        return filled
-    return eqx.tree_at(lambda tree: tree.ends, filled, fill(np.asarray(inputs.ends), queries))
-
-
-def _padded_size(count: int) -> int:
-    """Round up to a power of two, so that few sizes are compiled."""
-    return max(SHORTEST, 1 << max(count - 1, 0).bit_length())
+    bare = dataclasses.replace(model, scaling=NoScaling(), spec=None)
+    return np.asarray(predict(bare, inputs, independent=True))

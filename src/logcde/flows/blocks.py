@@ -4,17 +4,15 @@ A block-diagonal matrix is one such array: entry (i, j, k) is row i and column j
 diagonal is blocks of one. Vectors are "row block". Products of blocks up to `UNROLLED` are written out as sums of
 products over the last axis, which compilers vectorise; above it they are matrix multiplications.
 
-The exponential of small blocks, without control flow, for any device.
+`expm` has no control flow, for any device. exp(A) is a Taylor polynomial at A / 2^s, squared s times. All matrices take
+the same steps; each keeps those squarings that it needs, s being the least number for which the 1-norm of A / 2^s is
+below x. The relative backward error of the polynomial is then below x^m / (m + 1)!, less than rounding: 5e-8 in single
+precision (x = 1/4, m = 6) and 3e-17 in double precision (x = 3/4, m = 16). The squarings suffice for norms up to 1000;
+above that the error grows.
 
-exp(A) is a Taylor polynomial at A / 2^s, squared s times. All matrices take the same steps; each keeps those squarings
-that it needs, s being the least number for which the 1-norm of A / 2^s is below x. The relative backward error of the
-polynomial is then below x^m / (m + 1)!, less than rounding: 5e-8 in single precision (x = 1/4, m = 6) and 3e-17 in
-double precision (x = 3/4, m = 16). There are squarings enough for norms up to 1000; above that the error grows.
-
-Matrices of iterated brackets: what a coordinate of the log-signature multiplies in a linear CDE.
-
-Solutions of linear CDEs multiply matrices in the opposite order of signatures, so the matrix of a bracket [u, v] is
-A_v A_u - A_u A_v, recursively on matrices that are flipped already.
+`bracket_matrices` are what the coordinates of a log-signature multiply in a linear CDE. Solutions of linear CDEs
+multiply matrices in the opposite order of signatures, so the matrix of a bracket [u, v] is A_v A_u - A_u A_v,
+recursively on matrices that are flipped already.
 """
 
 import functools
@@ -33,7 +31,7 @@ UNROLLED = 8
 def matmul(
     left: Float[Array, "*#batch row column block"], right: Float[Array, "*#batch column other block"]
 ) -> Float[Array, "*batch row other block"]:
-    """Products, block by block."""
+    """Multiply matrices, block by block."""
     size = left.shape[-2]
     if size > UNROLLED:
         return jnp.einsum("...ijk,...jlk->...ilk", left, right)
@@ -46,7 +44,7 @@ def matmul(
 def matvec(
     matrix: Float[Array, "*#batch row column block"], vector: Float[Array, "*#batch column block"]
 ) -> Float[Array, "*batch row block"]:
-    """Products with vectors, block by block."""
+    """Multiply matrices and vectors, block by block."""
     size = matrix.shape[-2]
     if size > UNROLLED:
         return jnp.einsum("...ijk,...jk->...ik", matrix, vector)
@@ -57,12 +55,12 @@ def matvec(
 
 
 def identity(size: int, like: Float[Array, "*batch block"]) -> Float[Array, "row column #block"]:
-    """The identity, which broadcasts against blocks."""
+    """The identity matrix, which broadcasts against blocks."""
     return jnp.eye(size, dtype=like.dtype)[:, :, None]
 
 
 def as_matrix(blocks: Float[Array, "*batch row column block"]) -> Float[Array, "*batch hidden hidden"]:
-    """The whole matrix: entry i of block k of a vector is at i * blocks + k."""
+    """The plain matrix: entry i of block k of a vector is at i * blocks + k."""
     *batch, size, _, count = blocks.shape
     whole = blocks[..., :, None, :, :] * jnp.eye(count, dtype=blocks.dtype)[:, None, :]
     return whole.reshape(*batch, size * count, size * count)
@@ -74,7 +72,7 @@ DOUBLE = (11, 0.75, 4, 4)
 
 
 def expm(blocks: Float[Array, "*batch row column block"]) -> Float[Array, "*batch row column block"]:
-    """exp(A) of every block.
+    """The exponential of every block.
 
     >>> expm(jnp.zeros((2, 2, 1)))[:, :, 0].tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -98,7 +96,7 @@ def expm(blocks: Float[Array, "*batch row column block"]) -> Float[Array, "*batc
 
     def square(number: Array, value: Array) -> Array:
         wanted = number < squarings
-        # Zero where it is not wanted: what overflows there would still make derivatives NaN.
+        # Zero where no squaring is needed: an overflow there would make derivatives NaN.
         source = jnp.where(wanted, value, 0)
         return jnp.where(wanted, matmul(source, source), value)
 
@@ -108,7 +106,7 @@ def expm(blocks: Float[Array, "*batch row column block"]) -> Float[Array, "*batc
 def bracket_matrices(
     letters: Float[Array, "letter row column block"], basis: Basis
 ) -> Float[Array, "lie row column block"]:
-    """One block-diagonal matrix for each coordinate of the basis, level by level.
+    """One block-diagonal matrix for each coordinate of the basis, computed level by level.
 
     >>> basis = Basis(("a", "b"), 2)
     >>> a, b = jnp.array([[0.0, 1.0], [0.0, 0.0]]), jnp.array([[0.0, 0.0], [1.0, 0.0]])

@@ -1,7 +1,10 @@
-"""Where the driving path is, as a state: what was observed last, how often, how long it took, and what came before."""
+"""Cumulative features: the values, counts and times of the driving path at the end of each interval, as a state.
+
+The position of the path is the sum of its increments, so its coordinates are each channel's last value, the number of
+its observations so far, and the time. It reads level one of the log-signatures and nothing else.
+"""
 
 import dataclasses
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,32 +15,41 @@ from jaxtyping import Array, Bool, Float, Int
 
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import values_of
-from logcde.flows.dynamics import AbstractDynamics, Carry
+from logcde.flows.dynamics import AbstractFittedDynamics, Carry
 
 
 class Place(NamedTuple):
-    """What is kept between intervals: the state at the start, the place, and what is known of values seen so far."""
+    """What is kept between intervals: the initial state, the path's position, and the history of its values."""
 
     hidden: Float[Array, "hidden"]
-    place: Float[Array, "letter"]
+    position: Float[Array, "letter"]
     highest: Float[Array, "value"]
     lowest: Float[Array, "value"]
     first: Float[Array, "value"]
     seen: Bool[Array, "value"]
 
 
-class CumulativeFeatures(AbstractDynamics):
-    """The sum of all increments so far, bent as arsinh(x), beside the state that it starts from, which stays.
+class CumulativeFeatures(AbstractFittedDynamics):
+    """The initial state, which stays, followed by arsinh of the path's position: last values, counts and time.
 
     The inverse hyperbolic sine is the identity for small numbers and a logarithm, of either sign, for large ones: the
-    hundredth observation of a channel tells less than the first. With `history`, the greatest, the least and the first
-    value that each channel had at the end of an interval are there as well, from when it was first observed; they are 0
-    before. There is nothing to learn; once fitted to training series, places are seen from the `centre` of where these
-    end and in units of their `spread`, which lets layers that read them learn faster.
+    hundredth observation of a channel tells less than the first. The features have no parameters. Before training, the
+    mean and the standard deviation of each feature at the end of the training series are fitted, and features are
+    standardised by them.
 
-    >>> position = CumulativeFeatures(Basis(("a", "#a", "time"), 1), size=1, history=True)
-    >>> steps = jnp.array([[0.0, 0.0, 0.5], [2.0, 1.0, 0.5], [-1.0, 1.0, 0.5]])
-    >>> jnp.sinh(position.unroll(jnp.ones(1), steps, jnp.asarray(3)))[2, 1:].round(3).tolist()
+    Args:
+        basis: The basis of the log-signatures; only level one is read.
+        size: The size of the initial state.
+        history: Whether to add the highest, the lowest and the first value that each channel had at the end of an
+            interval since it was first observed; 0 before.
+        centre: Means of the features, None until they are fitted.
+        spread: Standard deviations of the features, None until they are fitted.
+
+    >>> features = CumulativeFeatures(Basis(("a", "#a", "time"), 1), size=1, history=True)
+    >>> features.names
+    ('a', '#a', 'time', 'highest a', 'lowest a', 'first a')
+    >>> logsigs = jnp.array([[0.0, 0.0, 0.5], [2.0, 1.0, 0.5], [-1.0, 1.0, 0.5]])
+    >>> jnp.sinh(features.unroll(jnp.ones(1), logsigs, jnp.asarray(3)))[2, 1:].round(3).tolist()
     [1.0, 2.0, 1.5, 2.0, 1.0, 2.0]
     """
 
@@ -49,35 +61,41 @@ class CumulativeFeatures(AbstractDynamics):
 
     @property
     def hidden(self) -> int:
-        """The size of the state at the start."""
+        """The size of the initial state."""
         return self.size
 
     @property
     def features(self) -> int:
-        """The state at the start, a number for each letter, and three for each value that has a history."""
+        """The initial state, one feature for each letter, and three for each value that has a history."""
         return self.size + self.basis.width + 3 * len(self._values)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features after the initial state."""
+        values = [self.basis.letters[value] for value in self._values]
+        return (*self.basis.letters, *(f"{what} {name}" for what in ("highest", "lowest", "first") for name in values))
+
     def unroll(
-        self, hidden: Float[Array, "hidden"], steps: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
-        """The position after every interval."""
-        valid = jnp.arange(len(steps), dtype=length.dtype) < length
-        seen = self._seen(self._places(jnp.where(valid[:, None], steps, 0)))
-        return jnp.concatenate([jnp.broadcast_to(hidden, (len(steps), self.size)), seen], axis=1)
+        """The features after every interval."""
+        valid = jnp.arange(len(logsigs), dtype=length.dtype) < length
+        features = self._standardised(self._places(jnp.where(valid[:, None], logsigs, 0)))
+        return jnp.concatenate([jnp.broadcast_to(hidden, (len(logsigs), self.size)), features], axis=1)
 
     def start(self, hidden: Float[Array, "hidden"]) -> Carry:
-        """At the origin."""
+        """The path at the origin, nothing observed."""
         origin, nothing = jnp.zeros(self.basis.width, hidden.dtype), jnp.zeros(len(self._values), hidden.dtype)
         return Place(hidden, origin, nothing, nothing, nothing, nothing != 0)
 
-    def advance(self, carry: Carry, step: Float[Array, "lie"]) -> Carry:
-        """Further on."""
-        hidden, place, highest, lowest, first, before = carry
-        place = place + step[: self.basis.width]
-        value, seen = place[self._values], before | self._observed(place)
+    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
+        """The position and the history after one more interval."""
+        hidden, position, highest, lowest, first, before = carry
+        position = position + logsig[: self.basis.width]
+        value, seen = position[self._values], before | self._observed(position)
         return Place(
             hidden,
-            place,
+            position,
             jnp.where(before, jnp.maximum(highest, value), jnp.where(seen, value, 0)),
             jnp.where(before, jnp.minimum(lowest, value), jnp.where(seen, value, 0)),
             jnp.where(before, first, jnp.where(seen, value, 0)),
@@ -85,49 +103,46 @@ class CumulativeFeatures(AbstractDynamics):
         )
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
-        """The state at the start and the position."""
+        """The initial state and the features."""
         hidden, *places, _ = carry
-        return jnp.concatenate([hidden, self._seen(jnp.concatenate(places))])
+        return jnp.concatenate([hidden, self._standardised(jnp.concatenate(places))])
 
     def penalty(self) -> Float[Array, ""]:
-        """None."""
+        """Zero: there are no parameters."""
         return jnp.asarray(0.0)
 
-    def fit_preprocessing(self, steps: Callable[[], Float[Array, "series interval lie"]]) -> "CumulativeFeatures":
-        """With the mean and the standard deviation of where these end, unless it has them; one where all are alike."""
-        if self.centre is not None:
+    def fit_preprocessing(self, logsigs: Float[Array, "series interval lie"]) -> "CumulativeFeatures":
+        """Fit `centre` and `spread` to the ends of these series; features that are all alike have spread one."""
+        if self.centre is not None or not logsigs.shape[0] or not logsigs.shape[1]:
             return self
-        rows = steps()
-        if not rows.shape[0] or not rows.shape[1]:
-            return self
-        ends = np.arcsinh(np.asarray(_last(self, rows), np.float64))
+        ends = np.arcsinh(np.asarray(_last(self, logsigs), np.float64))
         centre, spread = ends.mean(axis=0), ends.std(axis=0)
         spread = np.where(spread > 1e-6 * (1 + np.abs(centre)), spread, 1.0)
         return dataclasses.replace(self, centre=tuple(centre.tolist()), spread=tuple(spread.tolist()))
 
     @property
     def _values(self) -> np.ndarray:
-        """Which letters have a history."""
+        """The letters that have a history."""
         return np.array(values_of(self.basis.letters) if self.history else (), np.int32)
 
-    def _observed(self, places: Float[Array, "*interval letter"]) -> Bool[Array, "*interval value"]:
-        """Which values have been observed by now: their count, if there is one, or the value itself is not at 0."""
+    def _observed(self, positions: Float[Array, "*interval letter"]) -> Bool[Array, "*interval value"]:
+        """Which values have been observed: their count, if there is one, or the value itself is not zero."""
         letters = self.basis.letters
         counts = [letters.index(name) if (name := f"#{letters[value]}") in letters else value for value in self._values]
-        return (places[..., self._values] != 0) | (places[..., np.array(counts, np.int32)] != 0)
+        return (positions[..., self._values] != 0) | (positions[..., np.array(counts, np.int32)] != 0)
 
-    def _places(self, steps: Float[Array, "interval lie"]) -> Float[Array, "interval place"]:
-        """Where the path is at the end of every interval, and the history of its values."""
-        places = jnp.cumsum(steps[:, : self.basis.width], axis=0)
-        values = places[:, self._values]
-        seen = jax.lax.cummax(self._observed(places).astype(jnp.int32), axis=0) > 0
+    def _places(self, logsigs: Float[Array, "interval lie"]) -> Float[Array, "interval place"]:
+        """The position of the path at the end of every interval, and the history of its values."""
+        positions = jnp.cumsum(logsigs[:, : self.basis.width], axis=0)
+        values = positions[:, self._values]
+        seen = jax.lax.cummax(self._observed(positions).astype(jnp.int32), axis=0) > 0
         new = seen & ~jnp.pad(seen[:-1], ((1, 0), (0, 0)))
         highest = jax.lax.cummax(jnp.where(seen, values, -jnp.inf), axis=0)
         lowest = jax.lax.cummin(jnp.where(seen, values, jnp.inf), axis=0)
         first = jnp.cumsum(jnp.where(new, values, 0), axis=0)
-        return jnp.concatenate([places, *(jnp.where(seen, one, 0) for one in (highest, lowest, first))], axis=1)
+        return jnp.concatenate([positions, *(jnp.where(seen, one, 0) for one in (highest, lowest, first))], axis=1)
 
-    def _seen(self, places: Float[Array, "*interval place"]) -> Float[Array, "*interval place"]:
+    def _standardised(self, places: Float[Array, "*interval place"]) -> Float[Array, "*interval place"]:
         bent = jnp.arcsinh(places)
         if self.centre is None or self.spread is None:
             return bent
@@ -135,5 +150,5 @@ class CumulativeFeatures(AbstractDynamics):
 
 
 @eqx.filter_jit
-def _last(position: CumulativeFeatures, steps: Float[Array, "series interval lie"]) -> Float[Array, "series place"]:
-    return jax.lax.map(lambda one: position._places(one)[-1], steps)
+def _last(features: CumulativeFeatures, logsigs: Float[Array, "series interval lie"]) -> Float[Array, "series place"]:
+    return jax.lax.map(lambda one: features._places(one)[-1], logsigs)

@@ -1,13 +1,13 @@
-"""Linear vector fields: structure is a type. One matrix for each letter, and those of brackets by commutators.
+"""Linear vector fields: one matrix for each letter, whose structure is a type; commutators give those of brackets.
 
-`Dense` is the LNCDE of the paper, `Diagonal` its D-SLiCE, `BlockDiagonal` its BD-SLiCE; all three are closed under
-products, so flows and their compositions keep the structure. Entries start as N(0, scale^2 / block size).
+`Dense` is the LNCDE of the paper, `Diagonal` its D-SLiCE, `BlockDiagonal` its BD-SLiCE. These three are closed under
+products, so flows and their compositions keep the structure. Initial entries are N(0, 1 / block size) times
+`init_scale`.
 
-Linear vector fields for comparison, at depth one only: their structure does not survive products.
-
-The commutator of two diagonal-plus-low-rank matrices has four times the rank, that of two sparse ones is denser, and
-that of two Walsh-Hadamard ones is of no such form at all. So the Log-ODE method of depth two or more leaves the
-structure, and asking for it is an error. So does a matrix exponential; `Euler` keeps it.
+`DiagonalLowRank`, `Sparse` and `WalshHadamard` are open: products lose their structure. The commutator of two
+diagonal-plus-low-rank matrices has four times the rank, that of two sparse ones is denser, and that of two
+Walsh-Hadamard ones has no such form at all. So they take log-signatures of depth one only, and keep their structure
+with the first-order flow `Euler()`, not with an exponential.
 """
 
 import abc
@@ -22,11 +22,11 @@ from logcde.algebra import Basis
 from logcde.errors import ModelError
 from logcde.flows.blocks import as_matrix, bracket_matrices
 
-SCALE = 0.25
+INIT_SCALE = 0.25
 
 
 class AbstractLinearField(eqx.Module):
-    """A linear vector field for each letter of a basis."""
+    """A linear vector field for each letter of a basis, and by commutators for each of its brackets."""
 
     basis: eqx.AbstractVar[Basis]
 
@@ -37,22 +37,22 @@ class AbstractLinearField(eqx.Module):
 
     @abc.abstractmethod
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
-        """The same as plain matrices, one for each coordinate: for tests and for looking at."""
+        """Plain matrices, one for each coordinate: the dense oracle of the structured operations."""
 
     @abc.abstractmethod
     def generators(self) -> Float[Array, "read row column block"]:
-        """One block-diagonal matrix for each coordinate that is read, the first ones of the basis.
+        """Block-diagonal matrices, one for each coordinate that is read: these are the first ones of the basis.
 
-        It depends on parameters only: compute it once for each update.
+        They depend on parameters only: compute them once for each update.
         """
 
     @abc.abstractmethod
     def letters(self) -> Float[Array, "letter entry"]:
-        """The free entries of each letter, whose sizes the regulariser looks at."""
+        """The free entries of each letter, whose norms the regulariser penalises."""
 
 
 class BlockDiagonal(AbstractLinearField):
-    """Blocks of one size on the diagonal; entry i of block k of the hidden state is at i * blocks + k.
+    """Block-diagonal matrices with blocks of one size; entry i of block k of the hidden state is at i * blocks + k.
 
     >>> field = BlockDiagonal(Basis.of_width(3, 2), hidden=8, block=4, key=jax.random.key(0))
     >>> field.generators().shape, field.as_matrices().shape
@@ -68,17 +68,17 @@ class BlockDiagonal(AbstractLinearField):
         hidden: int,
         block: int,
         *,
-        scale: float = SCALE,
+        init_scale: float = INIT_SCALE,
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
         if block < 1 or hidden % block:
             raise ModelError(
-                f"Blocks of {block} do not fit a hidden state of {hidden}. Choose a block that divides it."
+                f"Blocks of {block} do not fit a hidden state of {hidden}.", "Choose a block that divides it."
             )
         shape = (basis.width, block, block, hidden // block)
         self.basis = basis
-        self.matrices = jax.random.normal(key, shape, dtype) * (scale * block**-0.5)
+        self.matrices = jax.random.normal(key, shape, dtype) * (init_scale * block**-0.5)
 
     @property
     def hidden(self) -> int:
@@ -86,11 +86,11 @@ class BlockDiagonal(AbstractLinearField):
         return self.matrices.shape[-1] * self.matrices.shape[-2]
 
     def generators(self) -> Float[Array, "read row column block"]:
-        """All brackets, block by block."""
+        """Matrices of all brackets, block by block."""
         return bracket_matrices(self.matrices, self.basis)
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
-        """With zeros off the diagonal."""
+        """Zeros between the blocks."""
         return as_matrix(self.generators())
 
     def letters(self) -> Float[Array, "letter entry"]:
@@ -99,7 +99,7 @@ class BlockDiagonal(AbstractLinearField):
 
 
 class Dense(AbstractLinearField):
-    """Full matrices: one block.
+    """Full matrices: a single block.
 
     >>> Dense(Basis.of_width(3, 2), hidden=8, key=jax.random.key(0)).generators().shape
     (6, 8, 8, 1)
@@ -109,10 +109,16 @@ class Dense(AbstractLinearField):
     matrices: Float[Array, "letter hidden hidden"]
 
     def __init__(
-        self, basis: Basis, hidden: int, *, scale: float = SCALE, dtype: DTypeLike = jnp.float32, key: PRNGKeyArray
+        self,
+        basis: Basis,
+        hidden: int,
+        *,
+        init_scale: float = INIT_SCALE,
+        dtype: DTypeLike = jnp.float32,
+        key: PRNGKeyArray,
     ) -> None:
         self.basis = basis
-        self.matrices = jax.random.normal(key, (basis.width, hidden, hidden), dtype) * (scale * hidden**-0.5)
+        self.matrices = jax.random.normal(key, (basis.width, hidden, hidden), dtype) * (init_scale * hidden**-0.5)
 
     @property
     def hidden(self) -> int:
@@ -120,7 +126,7 @@ class Dense(AbstractLinearField):
         return self.matrices.shape[-1]
 
     def generators(self) -> Float[Array, "read row column block"]:
-        """All brackets."""
+        """Matrices of all brackets."""
         return bracket_matrices(self.matrices[..., None], self.basis)
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
@@ -133,9 +139,10 @@ class Dense(AbstractLinearField):
 
 
 class Diagonal(AbstractLinearField):
-    """Diagonal matrices. They commute: brackets vanish, and only the first level of a log-signature is read.
+    """Diagonal matrices. They commute: brackets vanish, and only level one of a log-signature is read.
 
-    Exact flows then multiply to something that depends on the end points of the path only; see `Euler` and `Mean`.
+    The product of exact flows then depends on the end points of the path only. What happened between them enters
+    through `Euler()`, or through a readout such as `Mean()`.
 
     >>> Diagonal(Basis.of_width(3, 2), hidden=8, key=jax.random.key(0)).generators().shape
     (3, 1, 1, 8)
@@ -145,10 +152,16 @@ class Diagonal(AbstractLinearField):
     diagonals: Float[Array, "letter hidden"]
 
     def __init__(
-        self, basis: Basis, hidden: int, *, scale: float = SCALE, dtype: DTypeLike = jnp.float32, key: PRNGKeyArray
+        self,
+        basis: Basis,
+        hidden: int,
+        *,
+        init_scale: float = INIT_SCALE,
+        dtype: DTypeLike = jnp.float32,
+        key: PRNGKeyArray,
     ) -> None:
         self.basis = basis
-        self.diagonals = jax.random.normal(key, (basis.width, hidden), dtype) * scale
+        self.diagonals = jax.random.normal(key, (basis.width, hidden), dtype) * init_scale
 
     @property
     def hidden(self) -> int:
@@ -156,7 +169,7 @@ class Diagonal(AbstractLinearField):
         return self.diagonals.shape[-1]
 
     def generators(self) -> Float[Array, "read row column block"]:
-        """Those of the letters; the others are zero."""
+        """Matrices of the letters; those of brackets are zero."""
         return self.diagonals[:, None, None, :]
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
@@ -170,19 +183,19 @@ class Diagonal(AbstractLinearField):
 
 
 class AbstractOpenField(AbstractLinearField):
-    """A field whose matrices can be applied, but not multiplied without losing their structure."""
+    """A field whose matrices can be applied, but lose their structure when multiplied. Depth one only."""
 
     def generators(self) -> Float[Array, "read row column block"]:
-        """As single blocks: what is left of the structure once an exponential is taken."""
+        """Single dense blocks: an exponential has no other structure."""
         return self.as_matrices()[..., None]
 
     @abc.abstractmethod
     def apply(self, increments: Float[Array, "letter"], state: Float[Array, "hidden"]) -> Float[Array, "hidden"]:
-        """The matrix that these increments select, times the state."""
+        """Multiply the state by the matrix that these increments select."""
 
 
 class DiagonalLowRank(AbstractOpenField):
-    """Diagonal plus a product of `rank` columns and rows, for each letter.
+    """Diagonal matrices plus matrices of rank `rank`.
 
     >>> field = DiagonalLowRank(Basis.of_width(2, 1), hidden=4, rank=1, key=jax.random.key(0))
     >>> field.as_matrices().shape
@@ -200,15 +213,15 @@ class DiagonalLowRank(AbstractOpenField):
         hidden: int,
         rank: int,
         *,
-        scale: float = SCALE,
+        init_scale: float = INIT_SCALE,
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
         check_depth(basis, "Diagonal plus low rank")
         keys = jax.random.split(key, 3)
-        each = scale**0.5 * (hidden * rank) ** -0.25
+        each = init_scale**0.5 * (hidden * rank) ** -0.25
         self.basis = basis
-        self.diagonals = jax.random.normal(keys[0], (basis.width, hidden), dtype) * scale
+        self.diagonals = jax.random.normal(keys[0], (basis.width, hidden), dtype) * init_scale
         self.columns = jax.random.normal(keys[1], (basis.width, hidden, rank), dtype) * each
         self.rows = jax.random.normal(keys[2], (basis.width, rank, hidden), dtype) * each
 
@@ -223,16 +236,16 @@ class DiagonalLowRank(AbstractOpenField):
         return (increments @ self.diagonals) * state + jnp.einsum("lhr,lr->h", self.columns, inner)
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
-        """As plain matrices."""
+        """Plain matrices, one for each letter."""
         return jax.vmap(jnp.diag)(self.diagonals) + self.columns @ self.rows
 
     def letters(self) -> Float[Array, "letter entry"]:
-        """All entries of the whole matrices."""
+        """All entries of the plain matrices."""
         return self.as_matrices().reshape(self.basis.width, -1)
 
 
 class Sparse(AbstractOpenField):
-    """Full size, with `entries` entries in each row, at places drawn once and shared by all letters.
+    """Sparse matrices with `entries` entries in each row, at columns drawn once and shared by all letters.
 
     >>> Sparse(Basis.of_width(2, 1), hidden=8, entries=2, key=jax.random.key(0)).as_matrices().shape
     (2, 8, 8)
@@ -248,17 +261,19 @@ class Sparse(AbstractOpenField):
         hidden: int,
         entries: int,
         *,
-        scale: float = SCALE,
+        init_scale: float = INIT_SCALE,
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
         check_depth(basis, "Sparse")
         if not 1 <= entries <= hidden:
-            raise ModelError(f"{entries} entries do not fit a row of {hidden}.")
+            raise ModelError(f"{entries} entries do not fit a row of {hidden}.", f"Give 1 to {hidden} entries.")
         for_values, for_places = jax.random.split(key)
         drawn = jax.vmap(lambda k: jax.random.permutation(k, hidden)[:entries])(jax.random.split(for_places, hidden))
         self.basis = basis
-        self.values = jax.random.normal(for_values, (basis.width, hidden, entries), dtype) * (scale * entries**-0.5)
+        self.values = jax.random.normal(for_values, (basis.width, hidden, entries), dtype) * (
+            init_scale * entries**-0.5
+        )
         self.places = np.asarray(drawn)
 
     @property
@@ -271,7 +286,7 @@ class Sparse(AbstractOpenField):
         return jnp.sum(jnp.tensordot(increments, self.values, axes=1) * state[self.places], axis=1)
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
-        """As plain matrices."""
+        """Plain matrices, one for each letter."""
         whole = jnp.zeros((self.basis.width, self.hidden, self.hidden), self.values.dtype)
         return whole.at[:, jnp.arange(self.hidden)[:, None], self.places].set(self.values)
 
@@ -281,7 +296,9 @@ class Sparse(AbstractOpenField):
 
 
 class WalshHadamard(AbstractOpenField):
-    """The orthogonal Walsh-Hadamard matrix, its rows scaled by a vector for each letter; hidden is a power of two.
+    """The orthogonal Walsh-Hadamard matrix with its rows scaled by a vector for each letter.
+
+    The hidden size is a power of two.
 
     >>> WalshHadamard(Basis.of_width(2, 1), hidden=8, key=jax.random.key(0)).as_matrices().shape
     (2, 8, 8)
@@ -291,13 +308,19 @@ class WalshHadamard(AbstractOpenField):
     factors: Float[Array, "letter hidden"]
 
     def __init__(
-        self, basis: Basis, hidden: int, *, scale: float = SCALE, dtype: DTypeLike = jnp.float32, key: PRNGKeyArray
+        self,
+        basis: Basis,
+        hidden: int,
+        *,
+        init_scale: float = INIT_SCALE,
+        dtype: DTypeLike = jnp.float32,
+        key: PRNGKeyArray,
     ) -> None:
         check_depth(basis, "Walsh-Hadamard")
         if hidden < 1 or hidden & (hidden - 1):
-            raise ModelError(f"A Walsh-Hadamard field needs a hidden size that is a power of two, but it is {hidden}.")
+            raise ModelError(f"The hidden size of a Walsh-Hadamard field is a power of two, but {hidden} is none.")
         self.basis = basis
-        self.factors = jax.random.normal(key, (basis.width, hidden), dtype) * scale
+        self.factors = jax.random.normal(key, (basis.width, hidden), dtype) * init_scale
 
     @property
     def hidden(self) -> int:
@@ -305,11 +328,11 @@ class WalshHadamard(AbstractOpenField):
         return self.factors.shape[-1]
 
     def apply(self, increments: Float[Array, "letter"], state: Float[Array, "hidden"]) -> Float[Array, "hidden"]:
-        """By the fast transform, in h log h."""
+        """In h log h by the fast transform."""
         return (increments @ self.factors) * hadamard(state)
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
-        """As plain matrices."""
+        """Plain matrices, one for each letter."""
         transform = jax.vmap(hadamard)(jnp.eye(self.hidden, dtype=self.factors.dtype))
         return self.factors[:, :, None] * transform
 
@@ -336,6 +359,6 @@ def check_depth(basis: Basis, structure: str) -> None:
     if basis.depth > 1:
         raise ModelError(
             f"{structure} fields take log-signatures of depth 1, but this basis has depth {basis.depth}. The Log-ODE "
-            "method needs the commutators of the matrices, which do not keep this structure. Embed with depth=1, or "
-            "use a block-diagonal field."
+            "method needs the commutators of the matrices, which do not keep this structure.",
+            "Embed with depth=1, or use a block-diagonal field.",
         )

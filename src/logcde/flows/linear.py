@@ -13,33 +13,39 @@ from jaxtyping import Array, Float, Int
 from logcde.errors import ModelError
 from logcde.flows.dynamics import AbstractDynamics, Carry
 from logcde.flows.fields import AbstractLinearField, AbstractOpenField
-from logcde.flows.scan import AbstractFlow, Euler, Exponential, FlowScan, states_of
-from logcde.scans import Associative, Auto, Chunked, MatrixFree
+from logcde.flows.scan import AbstractFlow, Exponential, LinearFlows
+from logcde.scans import AbstractScan, Auto, MatrixFree
 
 MATRICES = 2**20
-"""Entries of the matrices of one series that may be in memory at a time."""
+"""Most entries of the matrices of one series in memory at a time."""
 
 
 class LinearDynamics(AbstractDynamics):
-    """A linear vector field, how its flow is computed, and how flows are composed over a series.
+    """A linear CDE: the matrix of an interval is what its log-signature selects of a linear vector field.
+
+    Args:
+        field: One matrix for each coordinate of the log-signature.
+        flow: What the matrix of an interval does to the state: `Exponential()` or `Euler()`.
+        scan: How the intervals of a series are composed.
 
     >>> from logcde import Basis
     >>> from logcde.flows import BlockDiagonal
     >>> field = BlockDiagonal(Basis.of_width(3, 2), hidden=8, block=4, key=jax.random.key(0))
-    >>> steps = jnp.zeros((5, 6), jnp.float32)
-    >>> LinearDynamics(field).unroll(jnp.ones(8, jnp.float32), steps, jnp.asarray(5))[-1].tolist()
+    >>> logsigs = jnp.zeros((5, 6), jnp.float32)
+    >>> LinearDynamics(field).unroll(jnp.ones(8, jnp.float32), logsigs, jnp.asarray(5))[-1].tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
 
     field: AbstractLinearField
     flow: AbstractFlow = Exponential()
-    scan: FlowScan = Auto()
+    scan: AbstractScan = Auto()
 
     def __check_init__(self) -> None:
-        if isinstance(self.field, AbstractOpenField) and isinstance(self.scan, Associative | Chunked):
+        if isinstance(self.field, AbstractOpenField) and self.scan.parallel:
             raise ModelError(
-                f"Flows of a {type(self.field).__name__} field do not compose within their structure, so there is no "
-                f"parallel scan of them. Use Sequential(), MatrixFree() or Auto() instead of {self.scan}."
+                f"Products of flows of a {type(self.field).__name__} field lose their structure, so {self.scan} cannot "
+                "run them.",
+                "Use Sequential(), MatrixFree() or Auto().",
             )
 
     @property
@@ -49,41 +55,41 @@ class LinearDynamics(AbstractDynamics):
 
     @property
     def features(self) -> int:
-        """That of the hidden state."""
+        """The size of the hidden state."""
         return self.field.hidden
 
     def unroll(
-        self, hidden: Float[Array, "hidden"], steps: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The state after every interval."""
-        valid = jnp.arange(len(steps), dtype=length.dtype) < length
-        steps = jnp.where(valid[:, None], steps, 0)
-        if isinstance(self.field, AbstractOpenField) and isinstance(self.flow, Euler):
-            return _applied(self.field, hidden, steps)
+        valid = jnp.arange(len(logsigs), dtype=length.dtype) < length
+        logsigs = jnp.where(valid[:, None], logsigs, 0)
+        if isinstance(self.field, AbstractOpenField) and self.flow.first_order:
+            return _applied(self.field, hidden, logsigs)
         generators = self.field.generators()
-        steps = steps[:, : len(generators)]
+        logsigs, flows = logsigs[:, : len(generators)], LinearFlows(self.flow)
 
-        def extend(state: Array, steps: Array) -> tuple[Array, Array]:
-            states = states_of(jnp.tensordot(steps, generators, axes=1), state, self.flow, self.scan)
+        def extend(state: Array, logsigs: Array) -> tuple[Array, Array]:
+            states = self.scan(flows, jnp.tensordot(logsigs, generators, axes=1), state)
             return states[-1], states
 
         start = hidden.reshape(generators.shape[-2:])
         most = max(1, MATRICES // math.prod(generators.shape[1:]))
-        if len(steps) <= most:
-            return extend(start, steps)[1].reshape(len(steps), -1)
-        # In portions, and again in the backward pass, so that never more than one of them is in memory.
-        portions = -(-len(steps) // most)
-        padded = jnp.pad(steps, ((0, portions * most - len(steps)), (0, 0))).reshape(portions, most, -1)
+        if len(logsigs) <= most:
+            return extend(start, logsigs)[1].reshape(len(logsigs), -1)
+        # In portions that the backward pass computes again: never more than one of them is in memory.
+        portions = -(-len(logsigs) // most)
+        padded = jnp.pad(logsigs, ((0, portions * most - len(logsigs)), (0, 0))).reshape(portions, most, -1)
         states = jax.lax.scan(jax.checkpoint(extend), start, padded)[1]
-        return states.reshape(portions * most, -1)[: len(steps)]
+        return states.reshape(portions * most, -1)[: len(logsigs)]
 
     def start(self, hidden: Float[Array, "hidden"]) -> Carry:
         """The state."""
         return hidden
 
-    def advance(self, carry: Carry, step: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
         """The state after one more interval."""
-        return LinearDynamics(self.field, self.flow, MatrixFree()).unroll(carry, step[None], jnp.asarray(1))[0]
+        return LinearDynamics(self.field, self.flow, MatrixFree()).unroll(carry, logsig[None], jnp.asarray(1))[0]
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
         """The state."""
@@ -95,10 +101,12 @@ class LinearDynamics(AbstractDynamics):
 
 
 def _applied(
-    field: AbstractOpenField, hidden: Float[Array, "hidden"], steps: Float[Array, "interval letter"]
+    field: AbstractOpenField, hidden: Float[Array, "hidden"], increments: Float[Array, "interval letter"]
 ) -> Float[Array, "interval hidden"]:
-    def extend(state: Array, step: Array) -> tuple[Array, Array]:
-        state = state + field.apply(step, state)
+    """First-order steps of a field whose matrices can be applied but not multiplied: there is one way to run them."""
+
+    def extend(state: Array, increment: Array) -> tuple[Array, Array]:
+        state = state + field.apply(increment, state)
         return state, state
 
-    return jax.lax.scan(extend, hidden, steps)[1]
+    return jax.lax.scan(extend, hidden, increments)[1]

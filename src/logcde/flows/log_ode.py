@@ -1,4 +1,7 @@
-"""The vector field of the Log-ODE method: iterated Lie brackets of any depth, without forming any.
+"""The Log-ODE method with a neural vector field: the dynamics of the Log-NCDE (`sec:theory` of the paper).
+
+Over an interval with log-signature L the state follows dh/ds = sum_c L^c f^c(h) for s from 0 to 1, with f^c the
+iterated Lie bracket that coordinate c stands for. The sum is computed without forming a bracket, at any depth:
 
 A field f acts on functions of the state by (f g)(h) = D g(h) f(h), and the bracket of the protocol,
 [f_a, f_b] = J_{f_b} f_a - J_{f_a} f_b, is the commutator of these operators applied to the identity. So with l^w the
@@ -8,11 +11,6 @@ coefficients of the log-signature as a tensor over words w = i_1 ... i_k, the su
 
 where the common first letter of many words is one directional derivative. The last two letters need no derivative by
 JAX at all: sum_ij l^ij f_i f_j Id = sum_j D f_j (sum_i l^ij f_i).
-
-The Log-ODE method with a neural vector field: Log-NCDE (`sec:theory` of the paper).
-
-Over an interval with log-signature L the state follows dh/ds = sum_c L^c f^c(h) for s from 0 to 1, with f^c the
-iterated Lie bracket that coordinate c stands for.
 """
 
 import diffrax
@@ -43,7 +41,7 @@ def words_of(logsigs: Float[Array, "*interval lie"], basis: Basis) -> Levels:
 
 
 def drift(field: AbstractVectorField, hidden: Float[Array, "hidden"], words: Levels) -> Float[Array, "hidden"]:
-    """The sum over all words of their coefficient times the iterated derivative that they stand for."""
+    """The derivative of the state: the sum over all words of coefficient times iterated derivative."""
     if len(words) == 1:
         return words[0] @ field(hidden)
     values, push = field.linearise(hidden)
@@ -57,10 +55,13 @@ def drift(field: AbstractVectorField, hidden: Float[Array, "hidden"], words: Lev
 
 
 class LogODE(AbstractDynamics):
-    """A vector field for each letter of `basis`, moved along log-signatures of its depth.
+    """A non-linear CDE solved by the Log-ODE method along log-signatures in `basis`.
 
-    Every interval is solved with `steps` steps of `solver`, any explicit one of Diffrax; Runge-Kutta methods, such as
-    `Heun()` or `Tsit5()`, are the fast ones.
+    Args:
+        field: One vector field for each letter of the basis.
+        basis: The basis of the log-signatures, of any depth.
+        solver: An explicit solver of Diffrax. Runge-Kutta methods, such as `Heun()` or `Tsit5()`, are fast.
+        steps: Solver steps over each interval.
 
     >>> import jax
     >>> from logcde.flows import NeuralField, SiLU, Tanh
@@ -79,8 +80,8 @@ class LogODE(AbstractDynamics):
         check_solver(self.solver, self.steps)
         if self.field.letters != self.basis.width:
             raise ModelError(
-                f"The vector field has {self.field.letters} letters, but {self.basis!r} has {self.basis.width}. "
-                "Make the field for this basis."
+                f"The vector field has {self.field.letters} letters, but {self.basis!r} has {self.basis.width}.",
+                "Make the field for this basis.",
             )
 
     @property
@@ -90,31 +91,31 @@ class LogODE(AbstractDynamics):
 
     @property
     def features(self) -> int:
-        """That of the hidden state."""
+        """The size of the hidden state."""
         return self.field.hidden
 
     def unroll(
-        self, hidden: Float[Array, "hidden"], steps: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The state after every interval."""
-        valid = jnp.arange(len(steps), dtype=length.dtype) < length
-        words = words_of(jnp.where(valid[:, None], steps, 0), self.basis)
+        valid = jnp.arange(len(logsigs), dtype=length.dtype) < length
+        words = words_of(jnp.where(valid[:, None], logsigs, 0), self.basis)
         return integrate(self._drift, hidden, words, self.solver, self.steps)
 
     def start(self, hidden: Float[Array, "hidden"]) -> Carry:
         """The state."""
         return hidden
 
-    def advance(self, carry: Carry, step: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
         """The state after one more interval."""
-        return over_interval(self._drift, carry, words_of(step, self.basis), self.solver, self.steps)
+        return over_interval(self._drift, carry, words_of(logsig, self.basis), self.solver, self.steps)
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
         """The state."""
         return carry
 
     def penalty(self) -> Float[Array, ""]:
-        """That of the field."""
+        """The penalty of the field."""
         return self.field.penalty()
 
     def _drift(self, time: Float[Array, ""], hidden: Float[Array, "hidden"], words: Levels) -> Float[Array, "hidden"]:

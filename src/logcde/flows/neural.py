@@ -1,7 +1,7 @@
 """Neural vector fields: a multilayer perceptron that gives one vector for each letter of the driving path.
 
-Its layers are written out, since Lie brackets need derivatives of the parts f_j in different directions: all of them
-pass through the same layers, and of the last layer each needs only the rows of its own letter.
+Its layers are written out because Lie brackets need derivatives of the fields f_j in different directions: all pass
+through the same inner layers, and each needs only its own letter's rows of the last layer.
 """
 
 import abc
@@ -16,7 +16,7 @@ from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
 from logcde.errors import ModelError
 
 Push: TypeAlias = Callable[[Float[Array, "letter hidden"]], Float[Array, "hidden"]]
-"""From one direction v_j for each letter to the sum of the derivatives D f_j v_j."""
+"""From one direction v_j for each letter to the sum of the directional derivatives D f_j v_j."""
 
 
 class AbstractVectorField(eqx.Module):
@@ -25,7 +25,7 @@ class AbstractVectorField(eqx.Module):
     @property
     @abc.abstractmethod
     def letters(self) -> int:
-        """How many fields there are."""
+        """The number of fields."""
 
     @property
     @abc.abstractmethod
@@ -38,7 +38,7 @@ class AbstractVectorField(eqx.Module):
 
     @abc.abstractmethod
     def linearise(self, hidden: Float[Array, "hidden"]) -> tuple[Float[Array, "letter hidden"], Push]:
-        """All fields at one state, and the sum of their derivatives there, each in a direction of its own."""
+        """All fields at one state, and a function for the sum of their derivatives there, each in its own direction."""
 
     @abc.abstractmethod
     def penalty(self) -> Float[Array, ""]:
@@ -50,14 +50,14 @@ class AbstractActivation(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, entries: Float[Array, "entry"]) -> Float[Array, "entry"]:
-        """The function."""
+        """Apply the function to each entry."""
 
 
 class SiLU(AbstractActivation):
-    """x sigmoid(x), smooth: for fields whose brackets are taken."""
+    """x sigmoid(x). Smooth, as fields must be whose brackets are taken."""
 
     def __call__(self, entries: Float[Array, "entry"]) -> Float[Array, "entry"]:
-        """The function."""
+        """Apply the function to each entry."""
         return jax.nn.silu(entries)
 
 
@@ -65,7 +65,7 @@ class ReLU(AbstractActivation):
     """max(x, 0)."""
 
     def __call__(self, entries: Float[Array, "entry"]) -> Float[Array, "entry"]:
-        """The function."""
+        """Apply the function to each entry."""
         return jax.nn.relu(entries)
 
 
@@ -73,23 +73,29 @@ class Tanh(AbstractActivation):
     """The hyperbolic tangent."""
 
     def __call__(self, entries: Float[Array, "entry"]) -> Float[Array, "entry"]:
-        """The function."""
+        """Apply the function to each entry."""
         return jnp.tanh(entries)
 
 
 class Identity(AbstractActivation):
-    """Entries as they are."""
+    """The identity."""
 
     def __call__(self, entries: Float[Array, "entry"]) -> Float[Array, "entry"]:
-        """The function."""
+        """Apply the function to each entry."""
         return entries
 
 
 class NeuralField(AbstractVectorField):
     """A multilayer perceptron from the hidden state to one vector for each letter.
 
-    `activations` has one entry for each layer, the last of which puts out letters times hidden numbers; the others have
-    `width`. All weights and biases begin as those of `eqx.nn.Linear`, divided by `scale`.
+    Args:
+        letters: The number of fields.
+        hidden: The size of the hidden state.
+        width: The size of the inner layers.
+        activations: One for each layer; the last one is applied to the fields.
+        init_scale: Multiplies all initial weights and biases, which are those of `eqx.nn.Linear`.
+        dtype: The dtype of the weights.
+        key: Draws the weights.
 
     >>> field = NeuralField(3, hidden=8, width=16, activations=(SiLU(), SiLU(), Tanh()), key=jax.random.key(0))
     >>> field(jnp.ones(8, jnp.float32)).shape
@@ -107,14 +113,15 @@ class NeuralField(AbstractVectorField):
         width: int,
         activations: tuple[AbstractActivation, ...],
         *,
-        scale: float = 1.0,
+        init_scale: float = 1.0,
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
         if min(letters, hidden, width, len(activations)) < 1:
             raise ModelError(
                 f"A vector field with {letters} letters, a hidden state of {hidden} and {len(activations)} layers of "
-                f"width {width} cannot be built. Each of these is 1 or more."
+                f"width {width} cannot be built.",
+                "Each of these is 1 or more.",
             )
         sizes = (hidden, *[width] * (len(activations) - 1), letters * hidden)
         keys = jax.random.split(key, len(activations))
@@ -122,8 +129,10 @@ class NeuralField(AbstractVectorField):
             eqx.nn.Linear(before, after, dtype=dtype, key=k)
             for before, after, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
         ]
-        self.weights = tuple(jnp.asarray(layer.weight) / scale for layer in layers)
-        self.biases = tuple(jnp.asarray(layer.bias) / scale for layer in layers)
+        # A division, because published runs divide by 1000: a product with 1e-3 rounds differently.
+        divisor = 1 / init_scale
+        self.weights = tuple(jnp.asarray(layer.weight) / divisor for layer in layers)
+        self.biases = tuple(jnp.asarray(layer.bias) / divisor for layer in layers)
         self.activations = activations
 
     @property
@@ -133,7 +142,7 @@ class NeuralField(AbstractVectorField):
 
     @property
     def letters(self) -> int:
-        """How many fields there are."""
+        """The number of fields."""
         return self.weights[-1].shape[0] // self.hidden
 
     def __call__(self, hidden: Float[Array, "hidden"]) -> Float[Array, "letter hidden"]:
@@ -144,7 +153,7 @@ class NeuralField(AbstractVectorField):
         return entries.reshape(self.letters, self.hidden)
 
     def linearise(self, hidden: Float[Array, "hidden"]) -> tuple[Float[Array, "letter hidden"], Push]:
-        """All fields at one state, and the sum of their derivatives there, each in a direction of its own."""
+        """All fields at one state, and a function for the sum of their derivatives there, each in its own direction."""
         entries, slopes = hidden, []
         for weight, bias, activation in zip(self.weights, self.biases, self.activations, strict=True):
             before = weight @ entries + bias
@@ -176,5 +185,5 @@ class NeuralField(AbstractVectorField):
 
 
 def _norm(rows: Float[Array, "*row entry"]) -> Float[Array, "*row"]:
-    """Euclidean norms, with a gradient also at zero."""
+    """Euclidean norms with a finite gradient at zero."""
     return jnp.sqrt(jnp.sum(rows * rows, axis=-1) + jnp.finfo(rows.dtype).tiny)

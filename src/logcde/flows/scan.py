@@ -1,16 +1,18 @@
-"""Flows applied along a sequence without being formed: on a CPU a compiled kernel, elsewhere the same in JAX.
+"""Flows of linear CDEs over intervals, and how they move a hidden state from one interval to the next.
 
-Both divide a matrix into parts of norm at most one and take the Taylor series on the state itself, up to rounding
-(`logcde.kernels.flow`). The derivative is written by hand: the backward pass keeps the states, nothing else.
+The flow of an interval with matrix A is exp(A), or 1 + A to first order. Flows compose associatively, later ones on
+the left: `LinearFlows` is that composition for the scans of `logcde.scans`. Formed flows are blocks "row column block",
+see `logcde.flows.blocks`.
 
-How flows of many intervals become the hidden state after each of them.
-
-Flows compose associatively, later ones on the left. `Sequential`, `Associative` and `Chunked` form the matrix of every
-flow first; `MatrixFree` never forms one. All give the same states, to rounding.
+`act` moves a state along many intervals without forming a flow: it divides each matrix into parts of norm at most one
+and takes the Taylor series on the state itself, up to rounding. On a CPU that is a compiled kernel
+(`logcde.kernels.flow`), elsewhere its twin in JAX. The derivative is written by hand: the backward pass keeps the
+states, nothing else.
 """
 
+import abc
 import functools
-from typing import TypeAlias
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -21,19 +23,121 @@ from jaxtyping import Array, Float
 from logcde.flows.blocks import expm, identity, matmul, matvec
 from logcde.kernels.flow import MOST, WIDEST
 from logcde.kernels.flow_ffi import targets
-from logcde.scans import Associative, Auto, Chunked, MatrixFree, Sequential
+from logcde.scans import AbstractFusedComposition
+
+
+class AbstractFlow(eqx.Module):
+    """What the matrix A of an interval does to the hidden state.
+
+    Attributes:
+        first_order: Whether it is 1 + A, which needs the product of A with the state only.
+    """
+
+    first_order: ClassVar[bool]
+
+    @abc.abstractmethod
+    def __call__(
+        self, matrices: Float[Array, "*interval row column block"]
+    ) -> Float[Array, "*interval row column block"]:
+        """The flows of these matrices, formed. Zeros must give the identity."""
+
+    @abc.abstractmethod
+    def act(
+        self, matrices: Float[Array, "interval row column block"], hidden: Float[Array, "row block"]
+    ) -> Float[Array, "interval row block"]:
+        """The state after every interval, without forming flows."""
+
+
+class Exponential(AbstractFlow):
+    """exp(A): the exact solution of the linear CDE over the interval, as far as the log-signature determines it."""
+
+    first_order: ClassVar[bool] = False
+
+    def __call__(
+        self, matrices: Float[Array, "*interval row column block"]
+    ) -> Float[Array, "*interval row column block"]:
+        """Exponentials of all blocks."""
+        # Computed again in the backward pass: the many squarings would take as many times the memory.
+        return jax.checkpoint(expm)(matrices)
+
+    def act(
+        self, matrices: Float[Array, "interval row column block"], hidden: Float[Array, "row block"]
+    ) -> Float[Array, "interval row block"]:
+        """Taylor series on the state."""
+        return act(matrices, hidden, True)
+
+
+class Euler(AbstractFlow):
+    """1 + A, the first-order flow of earlier implementations: for parity with published numbers."""
+
+    first_order: ClassVar[bool] = True
+
+    def __call__(
+        self, matrices: Float[Array, "*interval row column block"]
+    ) -> Float[Array, "*interval row column block"]:
+        """Blocks plus the identity."""
+        return matrices + identity(matrices.shape[-2], matrices[..., 0, 0, :])
+
+    def act(
+        self, matrices: Float[Array, "interval row column block"], hidden: Float[Array, "row block"]
+    ) -> Float[Array, "interval row block"]:
+        """One product with each matrix."""
+        return act(matrices, hidden, False)
+
+
+class LinearFlows(AbstractFusedComposition):
+    """The composition of linear flows: a step is the matrix of an interval, an element its flow.
+
+    >>> from logcde.scans import Associative
+    >>> matrices = jnp.log(jnp.full((3, 1, 1, 1), 2.0))
+    >>> Associative()(LinearFlows(Exponential()), matrices, jnp.ones((1, 1)))[:, 0, 0].round(6).tolist()
+    [2.0, 4.0, 8.0]
+    """
+
+    flow: AbstractFlow
+    recompute: ClassVar[bool] = False
+
+    def prepare(self, steps: Float[Array, "interval row column block"]) -> Float[Array, "interval row column block"]:
+        """Form the flows."""
+        return self.flow(steps)
+
+    def append(self, state: Float[Array, "row block"], step: Float[Array, "row column block"]) -> Array:
+        """Multiply the state by one flow."""
+        return matvec(step, state)
+
+    def lift(self, steps: Float[Array, "interval row column block"], state: Float[Array, "row block"]) -> Array:
+        """Flows are elements already."""
+        return steps
+
+    def combine(
+        self, earlier: Float[Array, "*#interval row column block"], later: Float[Array, "*#interval row column block"]
+    ) -> Float[Array, "*interval row column block"]:
+        """The later flow on the left."""
+        return matmul(later, earlier)
+
+    def act(self, elements: Float[Array, "interval row column block"], state: Float[Array, "row block"]) -> Array:
+        """Multiply the state by every product."""
+        return matvec(elements, state)
+
+    def read(self, state: Float[Array, "row block"], step: Float[Array, "row column block"]) -> Array:
+        """The state itself."""
+        return state
+
+    def fused(self, steps: Float[Array, "interval row column block"], state: Float[Array, "row block"]) -> Array:
+        """Apply the matrices without forming flows."""
+        return self.flow.act(steps, state)
 
 
 def act(
     matrices: Float[Array, "interval row column block"], hidden: Float[Array, "row block"], exact: bool
 ) -> Float[Array, "interval row block"]:
-    """The state after every interval; `exact` for exponentials, otherwise 1 + A.
+    """Move the state along all intervals: by exponentials if `exact`, otherwise by 1 + A.
 
     >>> act(jnp.log(jnp.full((3, 1, 1, 1), 2.0)), jnp.ones((1, 1)), True)[:, 0, 0].round(6).tolist()
     [2.0, 4.0, 8.0]
     """
     size, blocks = hidden.shape
-    if size > WIDEST and blocks > 1:  # large blocks go one by one
+    if size > WIDEST and blocks > 1:  # the kernel takes large blocks one by one
         apart = jax.vmap(lambda m, h: _act(m, h, exact), in_axes=-1, out_axes=-1)
         return apart(matrices[..., None, :], hidden[..., None, :])[..., 0, :]
     states: Array = _act(matrices, hidden, exact)
@@ -58,7 +162,7 @@ _act.defvjp(_forward, _backward)
 
 
 def _on(kernel, twin, exact: bool, *arrays: Array):
-    """The kernel where this is compiled for a CPU, its twin elsewhere."""
+    """Call the kernel where the program is compiled for a CPU, its twin elsewhere."""
     names = targets(arrays[0].shape[-2], np.dtype(arrays[0].dtype), exact)
     if names is None:
         return twin(exact, *arrays)
@@ -117,7 +221,7 @@ def _twin_backward(exact: bool, matrices: Array, hidden: Array, states: Array, c
 
 
 def _parts(matrix: Array, exact: bool) -> Array:
-    """How many parts; none, so that the result is not a number, if there is no exponential."""
+    """The number of parts; 0 if the exponential overflows, so that the result is NaN."""
     if not exact:
         return jnp.asarray(1, jnp.int32)
     norm = jnp.max(jnp.sum(jnp.abs(matrix), axis=0))
@@ -131,7 +235,7 @@ def _scales(matrix: Array, parts: Array, exact: bool) -> Array:
 
 
 def _climb(matrix: Array, state: Array, parts: Array, exact: bool) -> tuple[Array, Array]:
-    """One part: the state after it, and v_K, ..., v_1 of the series in Horner's form."""
+    """Take one part: the state after it, and v_K, ..., v_1 of the series in Horner's form."""
 
     def one(v: Array, scale: Array) -> tuple[Array, Array]:
         return state + scale * matvec(matrix, v), v
@@ -152,85 +256,3 @@ def _descend(matrix: Array, kept: Array, slope: Array, parts: Array, exact: bool
     start = (slope, slope, jnp.zeros_like(matrix))
     (_, total, change), _ = jax.lax.scan(one, start, (kept, _scales(matrix, parts, exact)), reverse=True)
     return change, total
-
-
-class AbstractFlow(eqx.Module):
-    """What becomes of the matrix that a log-signature selects: `Exponential()` or `Euler()`."""
-
-
-class Exponential(AbstractFlow):
-    """exp(A): the exact solution of the linear CDE over the interval, as far as the log-signature knows it."""
-
-
-class Euler(AbstractFlow):
-    """1 + A, the first-order flow of earlier implementations: for parity with published numbers."""
-
-
-FlowScan: TypeAlias = Sequential | Associative | Chunked | MatrixFree | Auto
-
-
-def states_of(
-    matrices: Float[Array, "interval row column block"],
-    hidden: Float[Array, "row block"],
-    flow: AbstractFlow,
-    scan: FlowScan,
-) -> Float[Array, "interval row block"]:
-    """The state after every interval, from the state before the first and the matrix of each."""
-    match scan:
-        case Sequential():
-            return _sequential(_flows(matrices, flow), hidden)
-        case Associative():
-            return matvec(_products(_flows(matrices, flow)), hidden)
-        case Chunked():
-            return _chunked(matrices, hidden, flow, scan.size)
-        case MatrixFree():
-            return act(matrices, hidden, isinstance(flow, Exponential))
-        case Auto():
-            return jax.lax.platform_dependent(
-                matrices,
-                hidden,
-                cpu=lambda m, h: states_of(m, h, flow, MatrixFree()),
-                default=lambda m, h: states_of(m, h, flow, Chunked(128)),
-            )
-
-
-def _flows(
-    matrices: Float[Array, "interval row column block"], flow: AbstractFlow
-) -> Float[Array, "interval row column block"]:
-    if isinstance(flow, Euler):
-        return matrices + identity(matrices.shape[-2], matrices[..., 0, 0, :])
-    # Recomputed in the backward pass: its many squarings would take as many times the memory.
-    return jax.checkpoint(expm)(matrices)
-
-
-def _sequential(
-    flows: Float[Array, "interval row column block"], hidden: Float[Array, "row block"]
-) -> Float[Array, "interval row block"]:
-    def extend(state: Array, flow: Array) -> tuple[Array, Array]:
-        state = matvec(flow, state)
-        return state, state
-
-    return jax.lax.scan(extend, hidden, flows)[1]
-
-
-def _products(flows: Float[Array, "interval row column block"]) -> Float[Array, "interval row column block"]:
-    return jax.lax.associative_scan(lambda earlier, later: matmul(later, earlier), flows)
-
-
-def _chunked(
-    matrices: Float[Array, "interval row column block"],
-    hidden: Float[Array, "row block"],
-    flow: AbstractFlow,
-    size: int,
-) -> Float[Array, "interval row block"]:
-    count = len(matrices)
-    chunks = -(-count // size)
-    # Zeros have the identity as their flow.
-    padded = jnp.pad(matrices, ((0, chunks * size - count), (0, 0), (0, 0), (0, 0)))
-
-    def extend(state: Array, chunk: Array) -> tuple[Array, Array]:
-        states = matvec(_products(_flows(chunk, flow)), state)
-        return states[-1], states
-
-    states = jax.lax.scan(extend, hidden, padded.reshape(chunks, size, *matrices.shape[1:]))[1]
-    return states.reshape(chunks * size, *hidden.shape)[:count]

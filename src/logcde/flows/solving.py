@@ -1,7 +1,7 @@
-"""Solving an ODE over one interval after another, each of unit length, in whole steps of a Diffrax solver.
+"""Solve an ODE over one interval after another, each of unit length, in whole steps of a Diffrax solver.
 
-One interval is one turn of a loop, so nothing has to be looked up by time, and the backward pass keeps the states
-alone and does the rest again: on a CPU that is faster than to write it all to memory, and to read it back.
+One interval is one iteration of a loop, so nothing is looked up by time. The backward pass keeps the states between
+steps and recomputes the rest: on a CPU that is faster than writing everything to memory and reading it back.
 """
 
 import functools
@@ -16,10 +16,10 @@ from jaxtyping import Array, Float, PyTree
 from logcde.errors import ModelError
 
 Rows: TypeAlias = PyTree[Any]
-"""What drives an interval, or with a leading axis every one of them."""
+"""What drives one interval, or with a leading axis many."""
 
 Drift: TypeAlias = Callable[[Any, Any, Any], Float[Array, "hidden"]]
-"""From time within the interval, 0 to 1, state and row to the derivative of the state."""
+"""The derivative of the state, from the time within the interval (0 to 1), the state and the row."""
 
 
 def integrate(
@@ -62,14 +62,14 @@ def over_interval(
 
 
 def check_solver(solver: diffrax.AbstractSolver, steps: int) -> None:
-    """Refuse a solver that could fail on the way, and a number of steps that is none."""
+    """Refuse implicit solvers, whose steps may fail, and fewer than one step."""
     if isinstance(solver, diffrax.AbstractImplicitSolver):
         raise ModelError(
-            f"{type(solver).__name__} is an implicit solver, whose steps may fail. Take an explicit one, such as "
-            "diffrax.Heun() or diffrax.Tsit5(), with more steps if need be."
+            f"{type(solver).__name__} is an implicit solver, whose steps may fail.",
+            "Use an explicit one, such as diffrax.Heun() or diffrax.Tsit5(), with more steps if necessary.",
         )
     if steps < 1:
-        raise ModelError(f"The solver would take {steps} steps over an interval. It needs a whole number, 1 or more.")
+        raise ModelError(f"The solver would take {steps} steps over an interval.", "Give a whole number, 1 or more.")
 
 
 def _explicit(
@@ -82,7 +82,7 @@ def _explicit(
 ) -> Float[Array, "hidden"]:
     """One step of an explicit Runge-Kutta method with its stages written out.
 
-    Diffrax's own step goes through them in a loop with checkpoints, which costs more than stages this small.
+    Diffrax's own step loops over them with checkpoints, which costs more than stages this small.
     """
     slopes: list[Float[Array, "hidden"]] = []
 

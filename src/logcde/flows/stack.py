@@ -1,6 +1,6 @@
-"""Deep SLiCEs: linear CDEs on top of each other, each driven by what the one below puts out.
+"""Deep SLiCEs: a stack of linear CDEs, each driven by the output of the one below.
 
-The first layer is moved by log-signatures. After interval i a layer puts out y_i, and the layer above it moves over the
+Log-signatures drive the first layer. With y_i the output of a layer after interval i, the layer above moves over that
 interval by the flow of A^0 + sum_j y_i^j A^j: a linear CDE of depth one whose control has the increments (1, y_i).
 """
 
@@ -12,17 +12,19 @@ from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
 from logcde.algebra import Basis
 from logcde.errors import ModelError
 from logcde.flows.dynamics import AbstractDynamics, Carry
-from logcde.flows.fields import SCALE, BlockDiagonal
+from logcde.flows.fields import INIT_SCALE, BlockDiagonal
 from logcde.flows.linear import LinearDynamics
-from logcde.flows.scan import AbstractFlow, Exponential, FlowScan
-from logcde.scans import Auto
+from logcde.flows.scan import AbstractFlow, Exponential
+from logcde.scans import AbstractScan, Auto
 
 
 class ResidualBlock(eqx.Module):
-    """What lies around the linear CDE of a layer, in this order.
+    """Options of a layer in a deep stack: what is applied to the state of its linear CDE, in this order.
 
-    `residual` adds what drives the layer to its state, `glu` adds a gated linear unit of the sum, and `norm` normalises
-    the result over its entries, with a learnt scale and shift.
+    Attributes:
+        residual: Add the input of the layer to the state; the first layer has none.
+        glu: Add a gated linear unit of the sum.
+        norm: Normalise the result over its entries, with a learnt scale and shift.
     """
 
     residual: bool = eqx.field(default=True, static=True)
@@ -30,8 +32,8 @@ class ResidualBlock(eqx.Module):
     norm: bool = eqx.field(default=True, static=True)
 
 
-class Mixer(eqx.Module):
-    """The parameters of a block, and what it makes of a layer's state."""
+class LayerOutput(eqx.Module):
+    """The output of a layer as a function of its state: a `ResidualBlock` with its parameters."""
 
     block: ResidualBlock
     gate: eqx.nn.Linear | None
@@ -45,7 +47,7 @@ class Mixer(eqx.Module):
     def __call__(
         self, state: Float[Array, "features"], below: Float[Array, "features"] | None
     ) -> Float[Array, "features"]:
-        """What the layer puts out; nothing is `below` the first."""
+        """The output, given the output of the layer below, which is None for the first layer."""
         if self.block.residual and below is not None:
             state = state + below
         if self.gate is not None:
@@ -54,10 +56,19 @@ class Mixer(eqx.Module):
 
 
 class Stack(AbstractDynamics):
-    """Any dynamics at the bottom and block-diagonal linear CDEs above them; `layers` counts all.
+    """Any dynamics as the first layer and block-diagonal linear CDEs above; their initial states are learnt.
 
-    The states of the upper layers begin at learnt vectors. `scale` is the size of their vector fields at the start,
-    as that of `BlockDiagonal` and divided by the number of their letters, features + 1.
+    Args:
+        first: The first layer.
+        layers: The number of layers, the first included.
+        block: The block size of the upper layers.
+        residual: What is applied to the state of each layer.
+        flow: The flow of the upper layers.
+        scan: The scan of the upper layers.
+        init_scale: Multiplies the initial vector fields of the upper layers, as in `BlockDiagonal`; they are also
+            divided by the number of their letters, features + 1.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> from logcde.flows import Diagonal
     >>> first = LinearDynamics(Diagonal(Basis.of_width(2, 2), 8, key=jax.random.key(0)))
@@ -69,7 +80,7 @@ class Stack(AbstractDynamics):
     first: AbstractDynamics
     upper: tuple[LinearDynamics, ...]
     begin: Float[Array, "layer features"]
-    mixers: tuple[Mixer, ...]
+    outputs: tuple[LayerOutput, ...]
 
     def __init__(
         self,
@@ -77,26 +88,29 @@ class Stack(AbstractDynamics):
         layers: int,
         block: int,
         *,
-        around: ResidualBlock = ResidualBlock(),
+        residual: ResidualBlock = ResidualBlock(),
         flow: AbstractFlow = Exponential(),
-        scan: FlowScan = Auto(),
-        scale: float = SCALE,
+        scan: AbstractScan = Auto(),
+        init_scale: float = INIT_SCALE,
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
         if layers < 1:
-            raise ModelError(f"A stack of {layers} layers was asked for. It has at least one.")
+            raise ModelError(f"A stack of {layers} layers cannot be built.", "Give at least one layer.")
         size = first.features
-        # The constant first, then what the layer below puts out.
+        # The constant first, then the output of the layer below.
         basis = Basis.of_width(size + 1, 1)
-        for_fields, for_begin, for_mixers = jax.random.split(key, 3)
+        for_fields, for_begin, for_outputs = jax.random.split(key, 3)
+        scale = init_scale / (size + 1)
         self.first = first
         self.upper = tuple(
-            LinearDynamics(BlockDiagonal(basis, size, block, scale=scale / (size + 1), dtype=dtype, key=k), flow, scan)
+            LinearDynamics(BlockDiagonal(basis, size, block, init_scale=scale, dtype=dtype, key=k), flow, scan)
             for k in jax.random.split(for_fields, layers - 1)
         )
         self.begin = jax.random.normal(for_begin, (layers - 1, size), dtype)
-        self.mixers = tuple(Mixer(around, size, dtype=dtype, key=k) for k in jax.random.split(for_mixers, layers))
+        self.outputs = tuple(
+            LayerOutput(residual, size, dtype=dtype, key=k) for k in jax.random.split(for_outputs, layers)
+        )
 
     @property
     def hidden(self) -> int:
@@ -105,18 +119,18 @@ class Stack(AbstractDynamics):
 
     @property
     def features(self) -> int:
-        """The size of what every layer puts out."""
+        """The size of the output of every layer."""
         return self.first.features
 
     def unroll(
-        self, hidden: Float[Array, "hidden"], steps: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
-        """What the last layer puts out after every interval."""
-        states = self.first.unroll(hidden, steps, length)
-        out = jax.vmap(lambda state: self.mixers[0](state, None))(states)
-        for layer, begin, mixer in zip(self.upper, self.begin, self.mixers[1:], strict=True):
-            states = layer.unroll(begin, jax.vmap(_driving)(out), length)
-            out = jax.vmap(mixer)(states, out)
+        """The output of the last layer after every interval."""
+        states = self.first.unroll(hidden, logsigs, length)
+        out = jax.vmap(lambda state: self.outputs[0](state, None))(states)
+        for layer, begin, output in zip(self.upper, self.begin, self.outputs[1:], strict=True):
+            states = layer.unroll(begin, jax.vmap(_increments)(out), length)
+            out = jax.vmap(output)(states, out)
         return out
 
     def start(self, hidden: Float[Array, "hidden"]) -> Carry:
@@ -124,26 +138,26 @@ class Stack(AbstractDynamics):
         upper = [layer.start(begin) for layer, begin in zip(self.upper, self.begin, strict=True)]
         return (self.first.start(hidden), *upper)
 
-    def advance(self, carry: Carry, step: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
         """The states of all layers after one more interval."""
-        moved = [self.first.advance(carry[0], step)]
-        out = self.mixers[0](self.first.state(moved[0]), None)
-        for layer, mixer, state in zip(self.upper, self.mixers[1:], carry[1:], strict=True):
-            moved.append(layer.advance(state, _driving(out)))
-            out = mixer(layer.state(moved[-1]), out)
+        moved = [self.first.advance(carry[0], logsig)]
+        out = self.outputs[0](self.first.state(moved[0]), None)
+        for layer, output, state in zip(self.upper, self.outputs[1:], carry[1:], strict=True):
+            moved.append(layer.advance(state, _increments(out)))
+            out = output(layer.state(moved[-1]), out)
         return tuple(moved)
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
-        """What the last layer puts out."""
-        out = self.mixers[0](self.first.state(carry[0]), None)
-        for layer, mixer, state in zip(self.upper, self.mixers[1:], carry[1:], strict=True):
-            out = mixer(layer.state(state), out)
+        """The output of the last layer."""
+        out = self.outputs[0](self.first.state(carry[0]), None)
+        for layer, output, state in zip(self.upper, self.outputs[1:], carry[1:], strict=True):
+            out = output(layer.state(state), out)
         return out
 
     def penalty(self) -> Float[Array, ""]:
-        """The sum over all layers."""
+        """The sum of the penalties of all layers."""
         return sum((layer.penalty() for layer in self.upper), self.first.penalty())
 
 
-def _driving(out: Float[Array, "features"]) -> Float[Array, "letter"]:
+def _increments(out: Float[Array, "features"]) -> Float[Array, "letter"]:
     return jnp.concatenate([jnp.ones_like(out[:1]), out])

@@ -1,10 +1,11 @@
-"""From log-signatures to predictions."""
+"""From log-signatures to predictions: initial state, scaling, dynamics, readout."""
 
 from logcde.models.attribution import Attribution as Attribution
 from logcde.models.attribution import attribute as attribute
+from logcde.models.initial import AbstractInitial as AbstractInitial
 from logcde.models.initial import FirstValueInitial as FirstValueInitial
+from logcde.models.initial import InitialState as InitialState
 from logcde.models.initial import LearntInitial as LearntInitial
-from logcde.models.initial import RawFirstValues as RawFirstValues
 from logcde.models.initial import TimeZeroInitial as TimeZeroInitial
 from logcde.models.inputs import Controls as Controls
 from logcde.models.inputs import Inputs as Inputs
@@ -14,13 +15,18 @@ from logcde.models.linear import log_slice as log_slice
 from logcde.models.model import AbstractBatchModel as AbstractBatchModel
 from logcde.models.model import AbstractModel as AbstractModel
 from logcde.models.model import AbstractOnlineModel as AbstractOnlineModel
+from logcde.models.model import BatchStats as BatchStats
 from logcde.models.model import SequenceModel as SequenceModel
-from logcde.models.model import predict as predict
-from logcde.models.model import predict_prefixes as predict_prefixes
 from logcde.models.nonlinear import log_ncde as log_ncde
+from logcde.models.prediction import predict as predict
+from logcde.models.prediction import predict_prefixes as predict_prefixes
+from logcde.models.readout import AbstractReadout as AbstractReadout
 from logcde.models.readout import Mean as Mean
 from logcde.models.readout import PerInterval as PerInterval
+from logcde.models.readout import ReadoutHead as ReadoutHead
 from logcde.models.readout import Terminal as Terminal
+from logcde.models.scaling import AbstractLetterScaling as AbstractLetterScaling
+from logcde.models.scaling import AbstractScaling as AbstractScaling
 from logcde.models.scaling import IncrementRMSScaling as IncrementRMSScaling
 from logcde.models.scaling import NoScaling as NoScaling
 from logcde.models.scaling import TotalStdScaling as TotalStdScaling

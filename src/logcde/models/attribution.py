@@ -1,8 +1,8 @@
-"""What a prediction is made of: how much every single observation moves it.
+"""Attribution: how much every single observation moves a prediction.
 
 Integrated gradients (Sundararajan et al., "Axiomatic attribution for deep networks", 2017) through embedding and model,
-along the straight way from a series with the same stamps and ordinary values to the series as it is. What is left is
-the prediction for ordinary values: what the measuring itself and the static features say.
+along the straight line from a series with the same stamps and ordinary values to the series itself. The prediction for
+ordinary values is not attributed: it is due to which channels are observed when, and to the static features.
 """
 
 import dataclasses
@@ -23,14 +23,18 @@ from logcde.models.model import AbstractModel, dtype_of
 from logcde.streams import Streams
 
 Of: TypeAlias = Callable[[Float[Array, "*interval output"]], Float[Array, ""]]
-"""The number to be explained, of what a model predicts."""
+"""Selects the number to be explained from a prediction."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Attribution:
-    """By how much each observation moves a number, in the order of the observations of the series.
+    """How much each observation of a series moves a number that a model predicts.
 
-    `amounts` add up to `prediction - ordinary`, but for the error of the integral.
+    Attributes:
+        amounts: One for each observation, in the order of the series; they add up to `prediction - ordinary`, except
+            for the error of the integral.
+        prediction: The number for the series itself.
+        ordinary: The number for a series with the same stamps and ordinary values.
     """
 
     amounts: Float64[np.ndarray, "obs"]
@@ -39,24 +43,30 @@ class Attribution:
 
 
 def log_odds(prediction: Float[Array, "*interval output"]) -> Float[Array, ""]:
-    """Of the second of two classes, or the only output."""
+    """The only output, or the log-odds of the second of two classes."""
     if prediction.shape == (1,):
         return prediction[0]
     if prediction.shape == (2,):
         return prediction[1] - prediction[0]
     raise ModelError(
-        f"The model predicts numbers of shape {prediction.shape}. Say by of= which number is to be explained, for "
-        "example of=lambda prediction: prediction[3]."
+        f"The model predicts numbers of shape {prediction.shape}.",
+        "Select the number to be explained with of=, for example of=lambda prediction: prediction[3].",
     )
 
 
 def attribute(
     model: AbstractModel, streams: Streams, *, static: Numbers | None = None, of: Of = log_odds, pieces: int = 64
 ) -> Attribution:
-    """Explain what a trained model says of one series.
+    """Attribute a trained model's prediction for one series to its observations.
 
-    Ordinary values are zero in the units of the embedding: with `ChannelScaler`, the median or the mean of each channel. `of`
-    picks the number to be explained, `pieces` is how finely the integral is computed.
+    Ordinary values are zero in the units of the embedding: with a `ChannelScaler`, each channel's median or mean.
+
+    Args:
+        model: A model that was trained on the log-signatures of an `Embedding`.
+        streams: One series.
+        static: Its static features.
+        of: Selects the number to be explained from the prediction.
+        pieces: The number of points at which the integral is evaluated.
 
     >>> from logcde import Embedding, log_slice, Partition
     >>> streams = Streams.from_arrays([[0.5, 1.0]], [[[3.0, np.nan], [4.0, 1.0]]], channels=["pulse", "temp"])
@@ -70,13 +80,13 @@ def attribute(
     """
     if model.spec is None:
         raise ModelError(
-            "It is not known how this model's log-signatures are made. Train it on what an Embedding gives, or load a "
-            "model that was."
+            "The model has no record of how its log-signatures are made.",
+            "Train it on the log-signatures of an Embedding, or load a model that was.",
         )
     if len(streams) != 1:
-        raise ModelError(f"There are {len(streams)} series. Give one, for example streams[[0]].")
+        raise ModelError(f"There are {len(streams)} series.", "Give one, for example streams[[0]].")
     if pieces < 1:
-        raise ModelError(f"The integral cannot be cut into {pieces} pieces. Give at least 1.")
+        raise ModelError(f"The integral cannot be cut into {pieces} pieces.", "Give at least 1.")
     coordinates, dtype = model.spec.coordinates, dtype_of(model)
     padded = pad(coordinates.scaled(streams), model.spec.partition.cuts(streams), coordinates, dtype)[0]
     features = jnp.asarray(np.zeros(0) if static is None else np.atleast_1d(np.asarray(static, np.float64)), dtype)
@@ -95,14 +105,14 @@ def _integrated(
     of: Of,
     pieces: int,
 ) -> tuple[Float[Array, "event channel"], Float[Array, ""], Float[Array, ""]]:
-    """The mean of the slopes over the way, and the number at its end and at its beginning."""
+    """The mean slopes along the line, and the number at its end and at its start."""
     seen = jnp.any(padded.observed, axis=0)
     first = jnp.argmax(padded.observed, axis=0)[None]
 
     def explained(values: Float[Array, "event channel"]) -> Float[Array, ""]:
         begins = jnp.where(seen, jnp.take_along_axis(values, first, axis=0)[0], 0)
-        steps = logsignatures(eqx.tree_at(lambda tree: tree.values, padded, values))
-        return of(model(Inputs(steps, padded.lengths, InitialObservations(begins, seen, at_start), static)))
+        logsigs = logsignatures(eqx.tree_at(lambda tree: tree.values, padded, values))
+        return of(model(Inputs(logsigs, padded.lengths, InitialObservations(begins, seen, at_start), static)))
 
     def add(total: Float[Array, "event channel"], share: Float[Array, ""]) -> tuple[Array, None]:
         return total + jax.grad(explained)(share * padded.values), None

@@ -1,8 +1,8 @@
-"""Where the hidden state starts (`app:sinusoid` in the paper: "input-dependent initialisation").
+"""Initial hidden states (`app:sinusoid` of the paper: "input-dependent initialisation").
 
-Only `FirstValueInitial` and `RawFirstValues` look ahead: a channel's first value may be observed after the first query point,
-and then early predictions know of something that has not happened yet. The base-point increment carries that value in
-any case, in time, so that a model with `LearntInitial` or `TimeZeroInitial` loses nothing by waiting for it.
+Only `FirstValueInitial` uses later observations: a channel's first value may be observed after the first query point,
+and then early predictions depend on the future. The base-point increment carries that value in any case, at its own
+time, so a model with `LearntInitial` or `TimeZeroInitial` loses nothing by waiting for it.
 """
 
 import abc
@@ -16,66 +16,62 @@ from logcde.algebra import Basis
 from logcde.embedding import InitialObservations
 from logcde.embedding.coordinates import values_of
 from logcde.errors import ModelError
+from logcde.flows import AbstractActivation, Tanh
 
 
 class AbstractInitial(eqx.Module):
-    """What of a series the initial state depends on, beside its static features."""
+    """The features of a series' initial observations that its initial state is affine in.
+
+    Attributes:
+        causal: Whether the features are known at the start of the series.
+    """
 
     causal: eqx.AbstractVar[bool]
 
     @abc.abstractmethod
     def size(self, channels: int) -> int:
-        """How many numbers it reads."""
+        """The number of features."""
 
     @abc.abstractmethod
-    def __call__(self, initial: InitialObservations) -> Float[Array, "look"]:
-        """These numbers."""
+    def __call__(self, initial: InitialObservations) -> Float[Array, "feature"]:
+        """The features of one series."""
 
 
 class LearntInitial(AbstractInitial):
-    """Nothing: one learnt vector for all series. Causal."""
+    """No features: one learnt initial state for all series, static features aside. Causal."""
 
     causal: bool = eqx.field(default=True, init=False, static=True)
 
     def size(self, channels: int) -> int:
-        """None."""
+        """Zero."""
         return 0
 
-    def __call__(self, initial: InitialObservations) -> Float[Array, "look"]:
-        """No numbers."""
+    def __call__(self, initial: InitialObservations) -> Float[Array, "feature"]:
+        """No features."""
         return jnp.asarray(initial.first[:0])
 
 
 class FirstValueInitial(AbstractInitial):
-    """The hyperbolic tangent of each channel's first value, as in the paper. It looks ahead: not for online use."""
+    """Each channel's first value, as in the paper. It uses later observations: not for online prediction.
 
+    Args:
+        activation: Applied to the values: `Tanh()` in the paper, `Identity()` in earlier NCDEs.
+    """
+
+    activation: AbstractActivation = Tanh()
     causal: bool = eqx.field(default=False, init=False, static=True)
 
     def size(self, channels: int) -> int:
         """One for each channel."""
         return channels
 
-    def __call__(self, initial: InitialObservations) -> Float[Array, "look"]:
-        """Zero for a channel that is never observed."""
-        return jnp.tanh(initial.first)
-
-
-class RawFirstValues(AbstractInitial):
-    """Each channel's first value as it is, as in earlier NCDEs. It looks ahead: not for online use."""
-
-    causal: bool = eqx.field(default=False, init=False, static=True)
-
-    def size(self, channels: int) -> int:
-        """One for each channel."""
-        return channels
-
-    def __call__(self, initial: InitialObservations) -> Float[Array, "look"]:
-        """Zero for a channel that is never observed."""
-        return jnp.asarray(initial.first)
+    def __call__(self, initial: InitialObservations) -> Float[Array, "feature"]:
+        """First values after the activation; a channel that is never observed has the value 0."""
+        return self.activation(jnp.asarray(initial.first))
 
 
 class TimeZeroInitial(AbstractInitial):
-    """As `FirstValueInitial`, of values that are stamped 0 only, and which channels have one. Causal."""
+    """The hyperbolic tangent of values observed at time 0, and which channels have one. Causal."""
 
     causal: bool = eqx.field(default=True, init=False, static=True)
 
@@ -83,29 +79,36 @@ class TimeZeroInitial(AbstractInitial):
         """Two for each channel."""
         return 2 * channels
 
-    def __call__(self, initial: InitialObservations) -> Float[Array, "look"]:
-        """Values, then whether there is one."""
+    def __call__(self, initial: InitialObservations) -> Float[Array, "feature"]:
+        """Values, then indicators."""
         known = initial.at_start.astype(initial.first.dtype)
         return jnp.concatenate([known * jnp.tanh(initial.first), known])
 
 
 class InitialState(eqx.Module):
-    """The first hidden state: affine in what `look` sees and in the static features.
+    """The hidden state before the first interval: affine in the features of `rule` and in the static features.
 
-    >>> from logcde.embedding import InitialObservations
-    >>> initial = InitialState(LearntInitial(), channels=1, static=2, hidden=4, key=jax.random.key(0))
+    Args:
+        rule: Which features of the initial observations are used.
+        channels: The number of channels.
+        static: The number of static features.
+        hidden: The size of the hidden state.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
+
+    >>> state = InitialState(LearntInitial(), channels=1, static=2, hidden=4, key=jax.random.key(0))
     >>> initial = InitialObservations(jnp.ones(1), jnp.ones(1, bool), jnp.zeros(1, bool))
-    >>> initial(initial, jnp.zeros(2, jnp.float32)).shape
+    >>> state(initial, jnp.zeros(2, jnp.float32)).shape
     (4,)
     """
 
-    look: AbstractInitial
-    weight: Float[Array, "hidden look"]
+    rule: AbstractInitial
+    weight: Float[Array, "hidden feature"]
     bias: Float[Array, "hidden"]
 
     def __init__(
         self,
-        look: AbstractInitial,
+        rule: AbstractInitial,
         channels: int,
         static: int,
         hidden: int,
@@ -113,27 +116,29 @@ class InitialState(eqx.Module):
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
-        size = look.size(channels) + static
+        size = rule.size(channels) + static
         bound = max(size, 1) ** -0.5
         for_weight, for_bias = jax.random.split(key)
-        self.look = look
+        self.rule = rule
         self.weight = jax.random.uniform(for_weight, (hidden, size), dtype, -bound, bound)
         self.bias = jax.random.uniform(for_bias, (hidden,), dtype, -bound, bound)
 
     def __call__(self, initial: InitialObservations, static: Float[Array, "static"]) -> Float[Array, "hidden"]:
-        """The state before the first interval."""
-        seen = jnp.concatenate([self.look(initial).astype(self.weight.dtype), static.astype(self.weight.dtype)])
-        if len(seen) != self.weight.shape[1]:
+        """The hidden state of one series."""
+        features = jnp.concatenate([self.rule(initial).astype(self.weight.dtype), static.astype(self.weight.dtype)])
+        if len(features) != self.weight.shape[1]:
             raise ModelError(
-                f"The initial state reads {self.weight.shape[1]} numbers, {len(seen) - len(static)} of the "
-                f"{len(initial.first)} channels and {len(static)} static features come in. Give the model the number "
-                "of channels and static features that its inputs have, and log-signatures made by an Embedding."
+                f"The initial state has weights for {self.weight.shape[1]} features, but the inputs have "
+                f"{len(features)}: {len(features) - len(static)} from {len(initial.first)} channels and {len(static)} "
+                "static ones.",
+                "Build the model for the number of channels and static features of its inputs, and give it "
+                "log-signatures made by an Embedding.",
             )
-        return self.weight @ seen + self.bias
+        return self.weight @ features + self.bias
 
 
 def channels_of(basis: Basis) -> int:
-    """How many letters are values of channels: neither counts nor time.
+    """The number of letters that are values of channels: neither counts nor time.
 
     >>> channels_of(Basis(("a", "b", "#a", "#b", "time"), 2))
     2

@@ -1,4 +1,4 @@
-"""What a model sees: rows of numbers for each interval, what the series begins with, and what never changes."""
+"""What models take: one row for each interval of a series, its initial observations and its static features."""
 
 import equinox as eqx
 import jax
@@ -12,11 +12,17 @@ from logcde.errors import ModelError
 
 
 class Controls(eqx.Module):
-    """The pieces of the controls of many series, zero beyond a series' own number of pieces.
+    """Controls of many series: paths through observations, in pieces, one row for each piece.
 
-    A row has the coefficients of 1, s, s^2, ... of the path's derivative, all letters for each, in time s that goes
-    from 0 to 1 over a piece: for straight pieces just the increment. `ends` is the piece that ends at each query point
-    and `queries` how many of these there are.
+    Attributes:
+        values: The rows, zero beyond a series' own pieces. A row has the coefficients of 1, s, s^2, ... of the path's
+            derivative, all letters for each, in time s that goes from 0 to 1 over the piece: for straight pieces just
+            the increment.
+        lengths: The number of pieces of each series.
+        basis: The letters of the path.
+        initial: The first observations of each series.
+        ends: For each query point, the piece that ends there.
+        queries: The number of query points of each series.
     """
 
     values: Float[Array | np.ndarray, "series piece entry"]
@@ -30,7 +36,7 @@ class Controls(eqx.Module):
         return len(self.values)
 
     def __getitem__(self, series: slice | np.ndarray | list) -> "Controls":
-        """The chosen series, by slice, mask or array of positions."""
+        """Select series by slice, mask or array of positions."""
         return jax.tree.map(lambda leaf: leaf[series], self)
 
     def __repr__(self) -> str:
@@ -39,14 +45,19 @@ class Controls(eqx.Module):
 
 
 class Inputs(eqx.Module):
-    """One series as models take it; with a leading axis, many of them.
+    """The inputs of a model for one series; with a leading axis, for many.
 
-    `steps` are zero beyond `length`. `ends` is for driving paths with several pieces between two query points: the
-    number of the piece that ends at each query point, and `queries` how many there are; None if every row is an
-    interval of its own.
+    Attributes:
+        logsigs: One log-signature for each interval, zero beyond `length`; for models along controls, one row for each
+            piece of the control.
+        length: The number of rows of the series itself.
+        initial: The first observations of the series.
+        static: Features that do not change over time.
+        ends: For each query point, the row that ends there; None if every row is an interval of its own.
+        queries: The number of query points; None if `ends` is.
     """
 
-    steps: Float[Array, "*series interval lie"]
+    logsigs: Float[Array, "*series interval lie"]
     length: Int[Array, "*series"]
     initial: InitialObservations
     static: Float[Array, "*series static"]
@@ -62,37 +73,44 @@ class Inputs(eqx.Module):
         return len(self.length)
 
     def __getitem__(self, series: int | slice | np.ndarray | Array) -> "Inputs":
-        """One series, or some of them, by position, slice, mask or array of positions."""
+        """Select one series, or several by slice, mask or array of positions."""
         return jax.tree.map(lambda leaf: leaf[series], self)
 
     @staticmethod
     def of(
-        logsigs: LogSignatures | Controls,
+        data: LogSignatures | Controls,
         static: Float[Array | np.ndarray, "series static"] | None = None,
         dtype: DTypeLike = np.float32,
     ) -> "Inputs":
-        """Log-signatures or controls, and features that do not change over time, as arrays of one dtype.
+        """Make inputs of log-signatures or controls.
+
+        Args:
+            data: What an `Embedding` or a control gives.
+            static: One row of static features for each series.
+            dtype: The dtype of all real numbers.
 
         >>> from logcde import Basis
         >>> logsigs = LogSignatures(np.ones((2, 3, 3)), np.array([3, 2]), Basis(("pulse", "time"), 2))
-        >>> Inputs.of(logsigs)[0].steps.shape
+        >>> Inputs.of(logsigs)[0].logsigs.shape
         (3, 3)
         """
-        count = len(logsigs)
+        count = len(data)
         nothing = np.zeros((count, 0), bool)
-        initial = logsigs.initial or InitialObservations(nothing.astype(dtype), nothing, nothing)
+        initial = data.initial or InitialObservations(nothing.astype(dtype), nothing, nothing)
         if static is not None and (np.ndim(static) != 2 or len(static) != count):
             raise ModelError(
-                f"The static features have shape {np.shape(static)}, but there are {count} series. "
-                "Give one row for each series."
+                f"The static features have shape {np.shape(static)}, but there are {count} series.",
+                "Give one row for each series.",
             )
+        # Only controls have several rows between two query points.
+        ends, queries = (data.ends, data.queries) if isinstance(data, Controls) else (None, None)
         return Inputs(
-            jnp.asarray(logsigs.values, dtype),
-            jnp.asarray(logsigs.lengths, np.int32),
+            jnp.asarray(data.values, dtype),
+            jnp.asarray(data.lengths, np.int32),
             InitialObservations(
                 jnp.asarray(initial.first, dtype), jnp.asarray(initial.seen), jnp.asarray(initial.at_start)
             ),
             jnp.zeros((count, 0), dtype) if static is None else jnp.asarray(static, dtype),
-            jnp.asarray(logsigs.ends, np.int32) if isinstance(logsigs, Controls) else None,
-            jnp.asarray(logsigs.queries, np.int32) if isinstance(logsigs, Controls) else None,
+            None if ends is None else jnp.asarray(ends, np.int32),
+            None if queries is None else jnp.asarray(queries, np.int32),
         )

@@ -1,7 +1,4 @@
-"""Linear NCDEs: Log-SLiCE with its blocks, from diagonal to dense, and the plainest model beside them.
-
-Deep Log-SLiCEs: linear CDEs on top of each other.
-"""
+"""Linear models: Log-SLiCEs, from diagonal to dense and deep, and the additive model."""
 
 import dataclasses
 
@@ -12,6 +9,7 @@ from jaxtyping import DTypeLike, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.flows import (
+    AbstractFlow,
     BlockDiagonal,
     CumulativeFeatures,
     Dense,
@@ -21,15 +19,14 @@ from logcde.flows import (
     ResidualBlock,
     Stack,
 )
-from logcde.flows.scan import AbstractFlow, FlowScan
 from logcde.models.initial import AbstractInitial, InitialState, LearntInitial, channels_of
 from logcde.models.model import SequenceModel
 from logcde.models.readout import AbstractReadout, ReadoutHead, Terminal
 from logcde.models.scaling import AbstractScaling, NoScaling, TotalStdScaling
-from logcde.scans import Auto
+from logcde.scans import AbstractScan, Auto
 
 
-def log_slice(  # noqa: N802
+def log_slice(
     basis: Basis,
     hidden: int,
     outputs: int,
@@ -39,23 +36,35 @@ def log_slice(  # noqa: N802
     readout: AbstractReadout = Terminal(),
     scaling: AbstractScaling = NoScaling(),
     flow: AbstractFlow = Exponential(),
-    scan: FlowScan = Auto(),
+    scan: AbstractScan = Auto(),
     static: int = 0,
-    scale: float = 0.25,
+    init_scale: float = 0.25,
     dtype: DTypeLike = jnp.float32,
     key: PRNGKeyArray,
 ) -> SequenceModel:
-    """A linear CDE with block-diagonal vector field, driven by log-signatures in `basis`.
+    """A linear CDE with block-diagonal vector field, driven by log-signatures: Log-SLiCE.
 
-    `block=1` is the diagonal D-SLiCE, `block=hidden` the dense LNCDE, anything between BD-SLiCE. `static` is the number
-    of static features, `scale` the size of the vector field at the start, times the root of the block.
+    Args:
+        basis: The basis of the log-signatures.
+        hidden: The size of the hidden state.
+        outputs: The number of outputs; for classifiers, of classes.
+        block: The block size: 1 is the diagonal D-SLiCE, `hidden` the dense LNCDE, anything between a BD-SLiCE.
+        initial: What the initial state depends on.
+        readout: Which states are read, and by which layers.
+        scaling: What log-signatures are scaled by; `fit` fits it.
+        flow: The flow of an interval: `Exponential()` or `Euler()`.
+        scan: How flows are composed.
+        static: The number of static features.
+        init_scale: Multiplies the initial vector field, whose entries are N(0, 1 / block).
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> model = log_slice(Basis.of_width(3, 2), hidden=64, block=8, outputs=2, key=jax.random.key(0))
     >>> model.dynamics.hidden
     64
     """
     keys = jax.random.split(key, 3)
-    options = {"scale": scale, "dtype": dtype, "key": keys[0]}
+    options = {"init_scale": init_scale, "dtype": dtype, "key": keys[0]}
     if block == 1:
         field = Diagonal(basis, hidden, **options)
     elif block == hidden:
@@ -72,7 +81,60 @@ def log_slice(  # noqa: N802
     )
 
 
-def additive(  # noqa: N802
+def deep_log_slice(
+    basis: Basis,
+    hidden: int,
+    outputs: int,
+    *,
+    layers: int = 2,
+    block: int = 4,
+    residual: ResidualBlock = ResidualBlock(),
+    initial: AbstractInitial = LearntInitial(),
+    readout: AbstractReadout = Terminal(),
+    scaling: AbstractScaling = NoScaling(),
+    flow: AbstractFlow = Exponential(),
+    scan: AbstractScan = Auto(),
+    static: int = 0,
+    init_scale: float = 0.25,
+    dtype: DTypeLike = jnp.float32,
+    key: PRNGKeyArray,
+) -> SequenceModel:
+    """A stack of linear CDEs: a `log_slice` whose upper layers are driven by the output of the layer below.
+
+    Args:
+        basis: The basis of the log-signatures.
+        hidden: The size of the hidden state of every layer.
+        outputs: The number of outputs.
+        layers: The number of layers.
+        block: The block size of every layer.
+        residual: What is applied to the state of every layer: residual connection, gated linear unit, normalisation.
+        initial: What the initial state of the first layer depends on.
+        readout: Which states are read, and by which layers.
+        scaling: What log-signatures are scaled by; `fit` fits it.
+        flow: The flow of an interval.
+        scan: How flows are composed.
+        static: The number of static features.
+        init_scale: Multiplies the initial vector fields.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
+
+    >>> model = deep_log_slice(Basis.of_width(3, 2), hidden=64, block=8, outputs=2, layers=3, key=jax.random.key(0))
+    >>> len(model.dynamics.upper)
+    2
+    """
+    for_first, for_stack = jax.random.split(key)
+    shallow = log_slice(
+        basis, hidden, outputs, block=block, initial=initial, readout=readout, scaling=scaling, flow=flow, scan=scan,
+        static=static, init_scale=init_scale, dtype=dtype, key=for_first,
+    )  # fmt: skip
+    stack = Stack(
+        shallow.dynamics, layers, block, residual=residual, flow=flow, scan=scan, init_scale=init_scale, dtype=dtype,
+        key=for_stack,
+    )  # fmt: skip
+    return dataclasses.replace(shallow, dynamics=stack)
+
+
+def additive(
     basis: Basis,
     outputs: int,
     *,
@@ -83,23 +145,43 @@ def additive(  # noqa: N802
     dtype: DTypeLike = jnp.float32,
     key: PRNGKeyArray,
 ) -> SequenceModel:
-    """What can be told from where the path is: last values, counts and time, each by itself, and static features.
+    """A glass-box model: a linear layer on each channel's last value, its count, the time, and static features.
 
-    With `history`, also from the greatest, the least and the first value that each channel had at the end of an
-    interval. An additive model for its own sake, or in a `Sum` with a CDE that learns what it leaves over. A readout
-    with `widths` makes it an MLP of the same numbers; without, it begins at zero.
+    Its prediction is a sum with one term for each feature of `CumulativeFeatures`, so that every weight can be read:
+    start with it to see what a data set tells without any order of events, and compare other models with it. In a
+    `Sum` with a CDE, the CDE learns what the additive part leaves over. It costs next to nothing to train and serve.
 
-    >>> basis = Basis(("pulse", "#pulse", "time"), 1)
-    >>> model = additive(basis, outputs=2, static=1, key=jax.random.key(0))
-    >>> model.readout.layers[0].weight.shape
-    (2, 4)
+    Args:
+        basis: The basis of the log-signatures; only level one is read, so that depth 1 suffices.
+        outputs: The number of outputs.
+        readout: Which states are read. With `widths`, the linear layer becomes an MLP of the same features; without,
+            its weights begin at zero.
+        scaling: What log-signatures are scaled by; `fit` fits it.
+        history: Whether each channel's highest, lowest and first value are features as well.
+        static: The number of static features.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
+
+    Which channel matters? The last value of `pulse` decides here, and `temp` does not.
+
+    >>> import logcde as lc
+    >>> import numpy as np
+    >>> values = np.random.default_rng(0).normal(size=(64, 5, 2))
+    >>> streams = lc.Streams.from_dense(values, channels=["pulse", "temp"])
+    >>> logsigs = lc.Embedding(depth=1)(streams, lc.Partition.uniform(1))
+    >>> model = additive(logsigs.basis, outputs=1, key=jax.random.key(0))
+    >>> targets = 3 * values[:, -1, :1]
+    >>> result = lc.fit(model, logsigs, targets, duration=lc.Steps(200), progress=False, key=jax.random.key(1))
+    >>> weights = np.abs(result.model.readout.layers[0].weight[0])
+    >>> result.model.dynamics.names[weights.argmax()]
+    'pulse'
     """
     for_initial, for_readout = jax.random.split(key)
     dynamics = CumulativeFeatures(basis, static, history)
     initial = InitialState(LearntInitial(), channels_of(basis), static, static, dtype=dtype, key=for_initial)
-    reading = ReadoutHead(readout, dynamics.features, outputs, dtype=dtype, key=for_readout)
+    head = ReadoutHead(readout, dynamics.features, outputs, dtype=dtype, key=for_readout)
     if not readout.widths:
-        reading = eqx.tree_at(lambda tree: tree.layers[-1].weight, reading, replace_fn=jnp.zeros_like)
+        head = eqx.tree_at(lambda tree: tree.layers[-1].weight, head, replace_fn=jnp.zeros_like)
     return SequenceModel(
         basis=basis,
         scaling=scaling,
@@ -107,42 +189,5 @@ def additive(  # noqa: N802
             lambda tree: (tree.weight, tree.bias), initial, (jnp.eye(static, dtype=dtype), jnp.zeros(static, dtype))
         ),
         dynamics=dynamics,
-        readout=reading,
+        readout=head,
     )
-
-
-def deep_log_slice(  # noqa: N802
-    basis: Basis,
-    hidden: int,
-    outputs: int,
-    *,
-    layers: int = 2,
-    block: int = 4,
-    around: ResidualBlock = ResidualBlock(),
-    initial: AbstractInitial = LearntInitial(),
-    readout: AbstractReadout = Terminal(),
-    scaling: AbstractScaling = NoScaling(),
-    flow: AbstractFlow = Exponential(),
-    scan: FlowScan = Auto(),
-    static: int = 0,
-    scale: float = 0.25,
-    dtype: DTypeLike = jnp.float32,
-    key: PRNGKeyArray,
-) -> SequenceModel:
-    """`log_slice` with further layers, each a linear CDE driven by what the one below puts out.
-
-    `around` says what lies around each of them: residual connection, gated linear unit, normalisation.
-
-    >>> model = deep_log_slice(Basis.of_width(3, 2), hidden=64, block=8, outputs=2, layers=3, key=jax.random.key(0))
-    >>> len(model.dynamics.upper)
-    2
-    """
-    for_first, for_stack = jax.random.split(key)
-    shallow = log_slice(
-        basis, hidden, outputs, block=block, initial=initial, readout=readout, scaling=scaling, flow=flow, scan=scan,
-        static=static, scale=scale, dtype=dtype, key=for_first,
-    )  # fmt: skip
-    stack = Stack(
-        shallow.dynamics, layers, block, around=around, flow=flow, scan=scan, scale=scale, dtype=dtype, key=for_stack
-    )
-    return dataclasses.replace(shallow, dynamics=stack)

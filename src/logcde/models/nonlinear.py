@@ -1,4 +1,4 @@
-"""Non-linear NCDEs: Log-NCDE, NCDE and NRDE, each with the vector field of its paper."""
+"""Non-linear models: the Log-NCDE."""
 
 import diffrax
 import jax
@@ -13,7 +13,7 @@ from logcde.models.readout import AbstractReadout, ReadoutHead, Terminal
 from logcde.models.scaling import AbstractScaling, NoScaling
 
 
-def log_ncde(  # noqa: N802
+def log_ncde(
     basis: Basis,
     hidden: int,
     outputs: int,
@@ -26,14 +26,27 @@ def log_ncde(  # noqa: N802
     solver: diffrax.AbstractSolver = diffrax.Heun(),
     steps: int = 1,
     static: int = 0,
-    scale: float = 1000.0,
+    init_scale: float = 1e-3,
     dtype: DTypeLike = jnp.float32,
     key: PRNGKeyArray,
 ) -> SequenceModel:
-    """A neural CDE solved by the Log-ODE method, driven by log-signatures in `basis`, of any depth.
+    """A neural CDE solved by the Log-ODE method, driven by log-signatures of any depth: Log-NCDE.
 
-    The vector field has `layers` hidden layers of `width`; all its weights are divided by `scale` at the start. Every
-    interval takes `steps` steps of `solver`.
+    Args:
+        basis: The basis of the log-signatures.
+        hidden: The size of the hidden state.
+        outputs: The number of outputs; for classifiers, of classes.
+        width: The width of the hidden layers of the vector field.
+        layers: The number of hidden layers of the vector field.
+        initial: What the initial state depends on.
+        readout: Which states are read, and by which layers.
+        scaling: What log-signatures are scaled by; `fit` fits it.
+        solver: An explicit solver of Diffrax.
+        steps: Solver steps over each interval.
+        static: The number of static features.
+        init_scale: Multiplies all initial weights of the vector field, which are those of `eqx.nn.Linear`.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
 
     >>> model = log_ncde(Basis.of_width(3, 2), hidden=16, outputs=2, width=32, layers=2, key=jax.random.key(0))
     >>> model.dynamics.hidden
@@ -41,7 +54,7 @@ def log_ncde(  # noqa: N802
     """
     keys = jax.random.split(key, 3)
     activations = (*[SiLU()] * layers, Tanh())
-    field = NeuralField(basis.width, hidden, width, activations, scale=scale, dtype=dtype, key=keys[0])
+    field = NeuralField(basis.width, hidden, width, activations, init_scale=init_scale, dtype=dtype, key=keys[0])
     return SequenceModel(
         basis=basis,
         scaling=scaling,

@@ -1,4 +1,4 @@
-"""From hidden states to predictions: which states are read, and the layers that read them."""
+"""Readouts: which hidden states are read, and the layers that turn them into predictions."""
 
 import abc
 from typing import Any, TypeAlias
@@ -11,11 +11,16 @@ from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray, PyTree
 from logcde.errors import ModelError
 
 Tally: TypeAlias = PyTree[Any]
-"""What a reading keeps while intervals pass."""
+"""What a readout keeps between intervals."""
 
 
 class AbstractReadout(eqx.Module):
-    """Which states are read: all at once with `offline`, or as they come with `start`, `add` and `read`."""
+    """Which states are read: all at once with `offline`, or one interval at a time with `start`, `add` and `read`.
+
+    Attributes:
+        widths: The widths of the hidden layers of an MLP that reads the states; none for an affine layer.
+        dropout: The share of the inputs of every layer that is dropped in training.
+    """
 
     widths: eqx.AbstractVar[tuple[int, ...]]
     dropout: eqx.AbstractVar[float]
@@ -24,7 +29,7 @@ class AbstractReadout(eqx.Module):
     def offline(
         self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
     ) -> Float[Array, "*interval features"]:
-        """What is read of a series, from the state before the first interval and the states after each."""
+        """What is read of a series, given the state before the first interval and the states after each."""
 
     @abc.abstractmethod
     def start(self, start: Float[Array, "features"]) -> Tally:
@@ -36,13 +41,15 @@ class AbstractReadout(eqx.Module):
 
     @abc.abstractmethod
     def read(self, tally: Tally) -> Float[Array, "features"]:
-        """What would be read if this were the end."""
+        """What is read of a series that ends here."""
 
 
 class Terminal(AbstractReadout):
-    """The state after the last interval, read by an affine layer, or by an MLP with hidden layers of these `widths`.
+    """Read the state after the last interval.
 
-    In training every layer leaves out a share of what it is given, drawn at random: `dropout`, for all readings.
+    Args:
+        widths: The widths of the hidden layers of an MLP that reads it; none for an affine layer.
+        dropout: The share of the inputs of every layer that is dropped in training.
     """
 
     widths: tuple[int, ...] = eqx.field(default=(), static=True)
@@ -51,7 +58,7 @@ class Terminal(AbstractReadout):
     def offline(
         self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
     ) -> Float[Array, "features"]:
-        """The state after interval number `length`."""
+        """The state after the last interval of the series."""
         return jnp.concatenate([start[None], states])[length]
 
     def start(self, start: Float[Array, "features"]) -> Tally:
@@ -68,7 +75,12 @@ class Terminal(AbstractReadout):
 
 
 class PerInterval(AbstractReadout):
-    """The state after every interval, read one by one: one prediction for each query point."""
+    """Read the state after every interval: one prediction for each query point.
+
+    Args:
+        widths: The widths of the hidden layers of an MLP that reads it; none for an affine layer.
+        dropout: The share of the inputs of every layer that is dropped in training.
+    """
 
     widths: tuple[int, ...] = eqx.field(default=(), static=True)
     dropout: float = eqx.field(default=0.0, static=True)
@@ -76,7 +88,7 @@ class PerInterval(AbstractReadout):
     def offline(
         self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
-        """All states; those beyond `length` mean nothing."""
+        """All states; those beyond `length` have no meaning."""
         return states
 
     def start(self, start: Float[Array, "features"]) -> Tally:
@@ -93,7 +105,13 @@ class PerInterval(AbstractReadout):
 
 
 class Mean(AbstractReadout):
-    """The mean of the states after all intervals; `initial` counts the state before the first one as well."""
+    """Read the mean of the states after all intervals.
+
+    Args:
+        widths: The widths of the hidden layers of an MLP that reads it; none for an affine layer.
+        dropout: The share of the inputs of every layer that is dropped in training.
+        initial: Whether the state before the first interval counts as well.
+    """
 
     widths: tuple[int, ...] = eqx.field(default=(), static=True)
     dropout: float = eqx.field(default=0.0, static=True)
@@ -108,52 +126,59 @@ class Mean(AbstractReadout):
         return self.read((total + start if self.initial else total, length + int(self.initial)))
 
     def start(self, start: Float[Array, "features"]) -> Tally:
-        """A sum and how many it has."""
+        """The sum of the states and their number."""
         return (start if self.initial else jnp.zeros_like(start)), jnp.asarray(int(self.initial), jnp.int32)
 
     def add(self, tally: Tally, state: Float[Array, "features"]) -> Tally:
-        """One more."""
+        """Add the state to the sum."""
         total, count = tally
         return total + state, count + 1
 
     def read(self, tally: Tally) -> Float[Array, "features"]:
-        """Zero if there is nothing yet."""
+        """The mean; zero before the first state."""
         total, count = tally
         return total / jnp.maximum(count, 1).astype(total.dtype)
 
 
 class ReadoutHead(eqx.Module):
-    """A reading and its layers.
+    """A readout with its layers.
 
-    >>> readout = ReadoutHead(Mean(widths=(8,)), features=4, outputs=2, key=jax.random.key(0))
-    >>> readout.offline(jnp.zeros(4, jnp.float32), jnp.ones((5, 4), jnp.float32), jnp.asarray(3)).shape
+    Args:
+        rule: Which states are read.
+        features: The size of the states.
+        outputs: The number of outputs.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
+
+    >>> head = ReadoutHead(Mean(widths=(8,)), features=4, outputs=2, key=jax.random.key(0))
+    >>> head.offline(jnp.zeros(4, jnp.float32), jnp.ones((5, 4), jnp.float32), jnp.asarray(3)).shape
     (2,)
     """
 
-    reading: AbstractReadout
+    rule: AbstractReadout
     layers: tuple[eqx.nn.Linear, ...]
 
     def __init__(
         self,
-        reading: AbstractReadout,
+        rule: AbstractReadout,
         features: int,
         outputs: int,
         *,
         dtype: DTypeLike = jnp.float32,
         key: PRNGKeyArray,
     ) -> None:
-        if not 0 <= reading.dropout < 1:
-            raise ModelError(f"A share of {reading.dropout} would be left out. It is at least 0 and less than 1.")
-        sizes = (features, *reading.widths, outputs)
+        if not 0 <= rule.dropout < 1:
+            raise ModelError(f"The dropout is {rule.dropout}.", "Give a share that is at least 0 and less than 1.")
+        sizes = (features, *rule.widths, outputs)
         keys = jax.random.split(key, len(sizes) - 1)
-        self.reading = reading
+        self.rule = rule
         self.layers = tuple(
             eqx.nn.Linear(a, b, dtype=dtype, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True)
         )
 
     def head(self, features: Float[Array, "features"], key: PRNGKeyArray | None = None) -> Float[Array, "output"]:
-        """One prediction from what was read; with a `key`, as in training."""
-        drop = eqx.nn.Dropout(self.reading.dropout, inference=key is None)
+        """One prediction from what was read; with a `key`, with dropout."""
+        drop = eqx.nn.Dropout(self.rule.dropout, inference=key is None)
         keys = [None] * len(self.layers) if key is None else jax.random.split(key, len(self.layers))
         *inner, last = self.layers
         for layer, own in zip(inner, keys[:-1], strict=True):
@@ -167,10 +192,10 @@ class ReadoutHead(eqx.Module):
         length: Int[Array, ""],
         key: PRNGKeyArray | None = None,
     ) -> Float[Array, "*interval output"]:
-        """The prediction, or the predictions, of one series; in training all of them leave out the same."""
-        read = self.reading.offline(start, states, length)
+        """The prediction or predictions of one series; dropout is the same for all of them."""
+        read = self.rule.offline(start, states, length)
         return self.head(read, key) if read.ndim == 1 else jax.vmap(lambda one: self.head(one, key))(read)
 
     def online(self, tally: Tally) -> Float[Array, "output"]:
-        """The prediction if this were the end."""
-        return self.head(self.reading.read(tally))
+        """The prediction for a series that ends here."""
+        return self.head(self.rule.read(tally))

@@ -1,8 +1,8 @@
-"""Input scaling that belongs to the model: a factor for each letter, which every bracket of it inherits.
+"""Scaling of log-signatures, a part of the model: a factor for each letter, which every bracket of it inherits.
 
-Multiplying a channel by a number before embedding multiplies each coordinate by that number once for every time the
-channel occurs in its word, exactly. So models can scale log-signatures that are there already, and nothing about the
-scale has to be known when streams are embedded.
+Multiplying a channel by a number before the embedding multiplies each coordinate by that number once for every
+occurrence of the channel in its word, exactly. So a model can scale log-signatures that exist already, and streams can
+be embedded before their scale is known. `logcde.scaling` says which scaler acts where.
 """
 
 import abc
@@ -17,51 +17,58 @@ from logcde.algebra import Basis
 
 
 class AbstractScaling(eqx.Module):
-    """What a model does to its steps before anything else."""
+    """What a model does to its log-signatures before anything else."""
 
     @abc.abstractmethod
-    def fit(self, steps: Float[Array, "series interval lie"], basis: Basis) -> "AbstractScaling":
-        """The scaling for these training data, zero where there is no interval. Once fitted, it stays."""
+    def fit(self, logsigs: Float[Array, "series interval lie"], basis: Basis) -> "AbstractScaling":
+        """Fit the scaling to training data, zero beyond a series' own intervals; once fitted, it stays."""
 
     @abc.abstractmethod
-    def __call__(self, steps: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
-        """Scaled steps."""
+    def __call__(self, logsigs: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
+        """Scale log-signatures."""
 
 
 class NoScaling(AbstractScaling):
-    """Steps as they are."""
+    """Leaves log-signatures as they are."""
 
-    def fit(self, steps: Float[Array, "series interval lie"], basis: Basis) -> "AbstractScaling":
-        """Nothing to do."""
+    def fit(self, logsigs: Float[Array, "series interval lie"], basis: Basis) -> "AbstractScaling":
+        """There is nothing to fit."""
         return self
 
-    def __call__(self, steps: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
-        """The same steps."""
-        return steps
+    def __call__(self, logsigs: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
+        """The same log-signatures."""
+        return logsigs
 
 
 class AbstractLetterScaling(AbstractScaling):
-    """A factor for each letter, found from training data."""
+    """A factor for each letter, fitted to training data. Subclasses say what letters are divided by.
+
+    Attributes:
+        factors: The factors, None until they are fitted.
+    """
 
     factors: eqx.AbstractVar[tuple[float, ...] | None]
 
     @abc.abstractmethod
     def sizes(self, increments: Float[np.ndarray, "series interval letter"]) -> Float[np.ndarray, "letter"]:
-        """What each letter is divided by, of increments that are zero where there is no interval; zero for one."""
+        """What each letter is divided by, given increments that are zero beyond a series' own intervals.
 
-    def fit(self, steps: Float[Array, "series interval lie"], basis: Basis) -> "AbstractLetterScaling":
-        """A letter that never moves keeps its scale."""
+        A letter of size zero is not scaled.
+        """
+
+    def fit(self, logsigs: Float[Array, "series interval lie"], basis: Basis) -> "AbstractLetterScaling":
+        """Fit the factors, unless there are some. A letter that never moves keeps its scale."""
         if self.factors is not None:
             return self
-        size = self.sizes(np.asarray(steps, np.float64)[..., : basis.width])
+        size = self.sizes(np.asarray(logsigs, np.float64)[..., : basis.width])
         return dataclasses.replace(self, factors=tuple((1 / np.where(size > 0, size, 1.0)).tolist()))
 
-    def __call__(self, steps: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
-        """Every coordinate times its scale."""
-        return steps if self.factors is None else steps * jnp.asarray(self.scale(basis), steps.dtype)
+    def __call__(self, logsigs: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
+        """Multiply every coordinate by its scale."""
+        return logsigs if self.factors is None else logsigs * jnp.asarray(self.scale(basis), logsigs.dtype)
 
     def scale(self, basis: Basis) -> Float[np.ndarray, "lie"]:
-        """Of every coordinate: the factors of the letters in its word, multiplied.
+        """The scale of every coordinate: the product of the factors of the letters in its word.
 
         >>> IncrementRMSScaling((0.5, 0.2)).scale(Basis(("a", "b"), 2)).tolist()
         [0.5, 0.2, 0.1]
@@ -71,7 +78,7 @@ class AbstractLetterScaling(AbstractScaling):
 
 
 class IncrementRMSScaling(AbstractLetterScaling):
-    """Each letter divided by the root mean square of its increments over the training data's intervals.
+    """Divides each letter by the root mean square of its increments over the training intervals.
 
     >>> basis = Basis(("a", "b"), 2)
     >>> scaling = IncrementRMSScaling().fit(jnp.array([[[2.0, 5.0, 1.0]]]), basis)
@@ -82,15 +89,15 @@ class IncrementRMSScaling(AbstractLetterScaling):
     factors: tuple[float, ...] | None = eqx.field(default=None, static=True)
 
     def sizes(self, increments: Float[np.ndarray, "series interval letter"]) -> Float[np.ndarray, "letter"]:
-        """The root mean square of all intervals in which something moves."""
+        """Root mean squares over all intervals in which some letter moves."""
         moved = increments[increments.any(axis=-1)]
         return np.sqrt(np.square(moved).mean(axis=0)) if len(moved) else np.zeros(increments.shape[-1])
 
 
 class TotalStdScaling(AbstractLetterScaling):
-    """Each letter divided by how much its total, from the first interval to the last, differs between training series.
+    """Divides each letter by the standard deviation, between training series, of its total over all intervals.
 
-    That is the standard deviation; for a letter whose total is always the same, such as time, the total itself.
+    A letter whose total is the same for all series, such as time, is divided by that total.
 
     >>> basis = Basis(("a", "time"), 1)
     >>> TotalStdScaling().fit(jnp.array([[[2.0, 1.0], [1.0, 1.0]], [[6.0, 1.0], [1.0, 1.0]]]), basis).factors

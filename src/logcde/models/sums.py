@@ -1,4 +1,4 @@
-"""Models side by side whose predictions are added up: a plain one and what corrects it, or an ensemble."""
+"""Sums of models: a simple model and a CDE that learns what it leaves over, or an ensemble."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,17 +12,21 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from logcde.algebra import Basis
 from logcde.embedding import EmbeddingSpec, InitialObservations
 from logcde.errors import ModelError
-from logcde.flows.dynamics import BatchStats
 from logcde.models.initial import AbstractInitial
 from logcde.models.inputs import Inputs
-from logcde.models.model import AbstractBatchModel, AbstractOnlineModel
+from logcde.models.model import AbstractOnlineModel
 
 
-class Sum(AbstractBatchModel, AbstractOnlineModel):
+class Sum(AbstractOnlineModel):
     """The sum of the predictions of several models, times `weight`.
 
-    Trained as one model, each learns what the others leave over. Trained one by one and put together with
-    `Sum.mean`, they are an ensemble.
+    Trained as one model, each part learns what the others leave over. Models that were trained one by one become an
+    ensemble with `Sum.mean`; models with batch statistics, such as `baselines.ssm`, can only be added in this way.
+
+    Args:
+        models: The models, all in one basis.
+        weight: What the sum is multiplied by.
+        spec: How the log-signatures of the training series were made.
 
     >>> from logcde import log_slice
     >>> basis = Basis(("pulse", "#pulse", "time"), 1)
@@ -41,72 +45,52 @@ class Sum(AbstractBatchModel, AbstractOnlineModel):
     ) -> None:
         bases = {model.basis for model in models}
         if not bases:
-            raise ModelError("There are no models to add up. Give at least one.")
+            raise ModelError("There are no models to add up.", "Give at least one.")
         if len(bases) > 1:
             raise ModelError(
-                f"The models read log-signatures in {len(bases)} different bases, so they cannot be given the same "
-                "ones. Build all of them with the basis of one embedding."
+                f"The models take log-signatures in {len(bases)} different bases.",
+                "Build all of them with the basis of one embedding.",
             )
         self.models, self.weight, self.spec = tuple(models), weight, spec
         self.basis = models[0].basis
 
     @classmethod
     def mean(cls, models: Sequence[AbstractOnlineModel]) -> "Sum":
-        """The mean of their predictions; of classifiers, of their logits. All were trained on like log-signatures."""
+        """The mean of the predictions; of classifiers, of their logits. Models were trained on like log-signatures."""
         return cls(models, 1 / max(len(models), 1), models[0].spec if models else None)
 
     @property
-    def initials(self) -> tuple[AbstractInitial, ...]:
-        """Those of all models."""
-        return tuple(look for model in self.models for look in model.initials)
+    def initial_rules(self) -> tuple[AbstractInitial, ...]:
+        """The rules of all models."""
+        return tuple(rule for model in self.models for rule in model.initial_rules)
 
     @property
     def statics(self) -> int:
-        """The same for all models."""
+        """The number of static features, which is the same for all models."""
         return self.models[0].statics
 
     def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "*interval output"]:
-        """The sum."""
+        """The sum of the predictions; in training every model has a key of its own."""
         return self._added([model(inputs, key=own) for model, own in zip(self.models, self._keys(key), strict=True)])
 
-    def apply_train(
-        self, inputs: Inputs, *, key: PRNGKeyArray, axes: tuple[str, ...]
-    ) -> tuple[Float[Array, "*interval output"], BatchStats]:
-        """The sum, and what each remembers."""
-        found = [
-            model.apply_train(inputs, key=own, axes=axes)
-            if isinstance(model, AbstractBatchModel)
-            else (model(inputs, key=own), None)
-            for model, own in zip(self.models, jax.random.split(key, len(self.models)), strict=True)
-        ]
-        return self._added([prediction for prediction, _ in found]), tuple(batch_stats for _, batch_stats in found)
-
-    def with_batch_stats(self, batch_stats: BatchStats) -> "Sum":
-        """Each with what it remembers."""
-        pairs = zip(self.models, batch_stats, strict=True)
-        models = (
-            model.with_batch_stats(one) if isinstance(model, AbstractBatchModel) else model for model, one in pairs
-        )
-        return dataclasses.replace(self, models=tuple(models))
-
     def start(self, initial: InitialObservations, static: Float[Array, "static"]) -> tuple:
-        """What each keeps."""
+        """What each model keeps before the first interval."""
         return tuple(model.start(initial, static) for model in self.models)
 
-    def advance(self, kept: tuple, step: Float[Array, "lie"]) -> tuple:
-        """What each keeps after one more interval."""
-        return tuple(model.advance(one, step) for model, one in zip(self.models, kept, strict=True))
+    def advance(self, kept: tuple, logsig: Float[Array, "lie"]) -> tuple:
+        """What each model keeps after one more interval."""
+        return tuple(model.advance(one, logsig) for model, one in zip(self.models, kept, strict=True))
 
     def predict(self, kept: tuple) -> Float[Array, "output"]:
-        """The sum."""
+        """The sum of the predictions for a series that ends here."""
         return self._added([model.predict(one) for model, one in zip(self.models, kept, strict=True)])
 
     def penalty(self) -> Float[Array, ""]:
-        """The sum of all."""
+        """The sum of the penalties."""
         return jnp.sum(jnp.stack([model.penalty() for model in self.models]))
 
     def fit_preprocessing(self, inputs: Inputs, spec: EmbeddingSpec | None) -> "Sum":
-        """Each with its scaling fitted."""
+        """Fit the preprocessing of each model."""
         models = tuple(cast(AbstractOnlineModel, model.fit_preprocessing(inputs, spec)) for model in self.models)
         return dataclasses.replace(self, models=models, spec=spec or self.spec)
 

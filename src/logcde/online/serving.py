@@ -67,7 +67,7 @@ class PredictorSetup:
         reorder: object = None,
     ) -> "PredictorSetup":
         """Check the arguments of a predictor; those left out come from `model.spec`."""
-        ahead = next((look for look in model.initials if not look.causal), None)
+        ahead = next((rule for rule in model.initial_rules if not rule.causal), None)
         if ahead is not None:
             raise ModelError(
                 f"The initial state of this model looks ahead: {type(ahead).__name__} reads the first value of every "
@@ -157,7 +157,7 @@ def _has_kernel(model: SequenceModel) -> bool:
         and type(dynamics.flow) in (Exponential, Euler)
         and type(model.scaling) in (NoScaling, IncrementRMSScaling)
         and type(readout) is ReadoutHead
-        and type(readout.reading) in (Terminal, PerInterval, Mean)
+        and type(readout.rule) in (Terminal, PerInterval, Mean)
         and all(layer.bias is not None for layer in readout.layers)
     )
 
@@ -187,7 +187,7 @@ class LinearServingModel(AbstractServingModel):
         biases = [np.asarray(layer.bias, np.float64) for layer in readout.layers]
         packed = np.concatenate([np.append(w.T, b) for w, b in zip(weights, biases, strict=True)])
         self._reading = packed, np.array([rows * blocks, *(len(b) for b in biases)])
-        self._mean = readout.reading if isinstance(readout.reading, Mean) else None
+        self._mean = readout.rule if isinstance(readout.rule, Mean) else None
         self._outputs, self._server = len(biases[-1]), serve.server(rows)
 
     def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> ModelState:

@@ -1,4 +1,4 @@
-"""`check_model`: the contract of models, checked one law after another."""
+"""`check_model`: the contract of models, one law after another."""
 
 from logcde.errors import CheckFailed
 from logcde.models import AbstractModel, Inputs
@@ -7,23 +7,30 @@ from logcde.testing.examples import example_inputs
 
 LAWS: dict[str, laws.Law] = {
     "one trace for each shape": laws.one_trace_for_each_shape,
-    "the precision is kept": laws.keeps_its_precision,
+    "the precision is kept": laws.precision_is_kept,
     "a batch equals a loop": laws.batch_equals_loop,
-    "a ragged batch equals one by one": laws.ragged_equals_single,
-    "padding does nothing": laws.padding_does_nothing,
+    "a ragged batch equals single series": laws.ragged_equals_single,
+    "padding changes nothing": laws.padding_changes_nothing,
     "the future never changes the past": laws.future_never_changes_past,
     "online equals batch": laws.online_equals_batch,
     "a predictor equals batch": laws.predictor_equals_batch,
-    "saved and loaded is the same": laws.comes_back_from_files,
+    "a saved model loads unchanged": laws.saved_model_loads_unchanged,
     "gradients are finite": laws.gradients_are_finite,
 }
 
 
 def check_model(model: AbstractModel, inputs: Inputs | None = None) -> list[str]:
-    """Check a model against the laws that all models obey; returns those that apply to it.
+    """Check a model against the laws that all models obey.
 
-    A law that is broken raises `CheckFailed`, which says which one and how. Models that are driven by log-signatures
-    in a basis need nothing else; for others, `inputs` is a batch of series of different lengths.
+    Args:
+        model: The model.
+        inputs: A batch of series of different lengths. Models that take log-signatures in a basis need none.
+
+    Returns:
+        The names of the laws that apply to the model.
+
+    Raises:
+        CheckFailed: If the model breaks a law; the error says which one and how.
 
     >>> import jax, logcde
     >>> model = logcde.log_slice(logcde.Basis.of_width(2, 2), hidden=4, block=2, outputs=1, key=jax.random.key(0))
@@ -36,7 +43,8 @@ def check_model(model: AbstractModel, inputs: Inputs | None = None) -> list[str]
         try:
             applied = law(model, given)
         except CheckFailed as failure:
-            raise CheckFailed(f"{type(model).__name__} breaks the law: {name}. {failure}") from failure
+            found = f"{type(model).__name__} breaks the law: {name}. {failure.found}"
+            raise CheckFailed(found, failure.remedy) from failure
         if applied:
             checked.append(name)
     return checked

@@ -1,4 +1,4 @@
-"""Inputs to try a model on: series of different lengths, intervals without an event, channels that start late."""
+"""Example inputs for any model: series of different lengths, intervals without an event, channels that start late."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,29 +16,29 @@ LENGTHS = (5, 1, 3, 4)
 
 
 def example_inputs(model: AbstractModel, seed: int = 0) -> Inputs:
-    """Series for any model that is driven by log-signatures, in the model's own precision.
+    """Random series for any model that takes log-signatures in a basis, in the precision of the model.
 
     >>> import jax, logcde
     >>> model = logcde.log_slice(logcde.Basis.of_width(3, 2), hidden=4, outputs=1, key=jax.random.key(0))
-    >>> example_inputs(model).steps.shape
+    >>> example_inputs(model).logsigs.shape
     (4, 5, 6)
     """
     if not isinstance(model, AbstractOnlineModel) or model.basis is None:
         raise ModelError(
-            "What this model reads is not known: it is not driven by log-signatures in a basis. Pass `inputs`, a "
-            "batch of series of different lengths."
+            "The model does not take log-signatures in a basis, so no inputs can be made for it.",
+            "Pass `inputs`, a batch of series of different lengths.",
         )
     rng = np.random.default_rng(seed)
     dtype = dtype_of(model)
     basis, series = model.basis, len(LENGTHS)
     channels = channels_of(basis)
-    steps = 0.3 * rng.normal(size=(series, max(LENGTHS), basis.dimension))
-    steps[0, 2] = 0.0  # nothing happens, not even time
-    steps *= (np.arange(max(LENGTHS)) < np.array(LENGTHS)[:, None])[..., None]
+    logsigs = 0.3 * rng.normal(size=(series, max(LENGTHS), basis.dimension))
+    logsigs[0, 2] = 0.0  # an interval without an event or time
+    logsigs *= (np.arange(max(LENGTHS)) < np.array(LENGTHS)[:, None])[..., None]
     at_start = rng.integers(0, 2, (series, channels)) > 0
     first = rng.normal(size=(series, channels))
     return Inputs(
-        jnp.asarray(steps, dtype),
+        jnp.asarray(logsigs, dtype),
         jnp.asarray(LENGTHS, jnp.int32),
         InitialObservations(jnp.asarray(first, dtype), jnp.ones((series, channels), bool), jnp.asarray(at_start)),
         jnp.asarray(rng.normal(size=(series, model.statics)), dtype),
@@ -46,7 +46,7 @@ def example_inputs(model: AbstractModel, seed: int = 0) -> Inputs:
 
 
 def coordinates_of(basis: Basis) -> Coordinates | None:
-    """The options of an embedding that has these letters, if there are some.
+    """The coordinates of an embedding with these letters; None if no embedding has them.
 
     >>> coordinates_of(Basis(("a", "#a", "time"), 2)).counts
     True

@@ -1,4 +1,4 @@
-"""The laws that `check_model` checks. Each takes a model and inputs, and says whether it applied."""
+"""The laws of `check_model`. Each takes a model and inputs and returns whether it applies to them."""
 
 import dataclasses
 import tempfile
@@ -21,58 +21,59 @@ from logcde.testing.examples import coordinates_of
 Law = Callable[[AbstractModel, Inputs], bool]
 
 
-def keeps_its_precision(model: AbstractModel, inputs: Inputs) -> bool:
-    """Predictions have the type of the inputs, which is that of the model."""
+def precision_is_kept(model: AbstractModel, inputs: Inputs) -> bool:
+    """Predictions have the dtype of the inputs, which is that of the model."""
     found = predict(model, inputs).dtype
-    if found != inputs.steps.dtype:
-        raise CheckFailed(f"Inputs are {inputs.steps.dtype}, predictions are {found}. Cast nothing on the way.")
+    if found != inputs.logsigs.dtype:
+        raise CheckFailed(f"Inputs are {inputs.logsigs.dtype}, predictions are {found}.", "Remove the cast.")
     return True
 
 
 def batch_equals_loop(model: AbstractModel, inputs: Inputs) -> bool:
-    """`jax.vmap` over series gives what one series after another gives."""
+    """The predictions of a batch are those of a loop over its series."""
     batch = predict(model, inputs)
     for n in range(len(inputs)):
-        _agree(batch[n], _single(model, inputs[n]), f"The prediction of series {n} in a batch is not that of it alone")
+        _agree(batch[n], _single(model, inputs[n]), f"Series {n} has another prediction in a batch than alone")
     return True
 
 
 def ragged_equals_single(model: AbstractModel, inputs: Inputs) -> bool:
-    """A series in a batch of longer ones is predicted as without them."""
+    """The prediction of a series does not depend on longer series in its batch."""
     if inputs.ends is not None:
         return False
     batch = predict(model, inputs)
     lengths = inputs.length.tolist()
-    for n in {int(np.argmin(lengths)), len(lengths) - 1}:  # each length is compiled anew
+    for n in {int(np.argmin(lengths)), len(lengths) - 1}:  # few, because each length compiles a program
         length = lengths[n]
-        alone = dataclasses.replace(inputs[n], steps=inputs.steps[n, :length])
+        alone = dataclasses.replace(inputs[n], logsigs=inputs.logsigs[n, :length])
         found = _single(model, alone)
-        _agree(_rows(batch[n], length), found, f"Series {n}, cut to its own length {length}, is predicted otherwise")
+        message = f"Series {n} has another prediction without the padding beyond its length {length}"
+        _agree(_rows(batch[n], length), found, message)
     return True
 
 
-def padding_does_nothing(model: AbstractModel, inputs: Inputs) -> bool:
+def padding_changes_nothing(model: AbstractModel, inputs: Inputs) -> bool:
     """Rows beyond a series' length change nothing."""
-    rows = inputs.steps.shape[1]
+    rows = inputs.logsigs.shape[1]
     if inputs.ends is not None:
         return False
-    padded = dataclasses.replace(inputs, steps=jnp.pad(inputs.steps, ((0, 0), (0, 3), (0, 0))))
+    padded = dataclasses.replace(inputs, logsigs=jnp.pad(inputs.logsigs, ((0, 0), (0, 3), (0, 0))))
     before, after = predict(model, inputs), predict(model, padded)
     for n, length in enumerate(inputs.length.tolist()):
-        message = f"Series {n} is predicted otherwise after padding from {rows} rows to {rows + 3}"
+        message = f"Series {n} has another prediction after padding from {rows} rows to {rows + 3}"
         _agree(_rows(before[n], length), _rows(after[n], length), message)
     return True
 
 
 def future_never_changes_past(model: AbstractModel, inputs: Inputs) -> bool:
-    """Later intervals do not change earlier predictions, nor does what a causal model cannot know yet."""
+    """Later intervals do not change earlier predictions; later first values do not change those of causal models."""
     n = int(jnp.argmax(inputs.outputs))
     one, expected = inputs[n], _single(model, inputs[n])
     applied = False
     if expected.ndim == 2:
         for query in range(1, int(one.outputs)):
             row = query if one.ends is None else int(one.ends[query - 1]) + 1
-            later = dataclasses.replace(one, steps=one.steps.at[row : int(one.length)].multiply(-2))
+            later = dataclasses.replace(one, logsigs=one.logsigs.at[row : int(one.length)].multiply(-2))
             message = f"Changing intervals from number {query} on changes predictions before it"
             _agree(_single(model, later)[:query], expected[:query], message)
         applied = True
@@ -80,32 +81,32 @@ def future_never_changes_past(model: AbstractModel, inputs: Inputs) -> bool:
         initial = one.initial
         late = jnp.where(initial.at_start, initial.first, initial.first + 1)
         seen = dataclasses.replace(one, initial=dataclasses.replace(initial, first=late))
-        message = "The initial state says that it is causal, but first values after time 0 change predictions"
+        message = "The initial state claims to be causal, but first values after time 0 change predictions"
         _agree(_single(model, seen), expected, message)
         applied = True
     return applied
 
 
 def online_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
-    """One interval at a time gives what all at once give, for models that do not look ahead."""
+    """A causal model gives the same predictions one interval at a time."""
     if not isinstance(model, AbstractOnlineModel) or inputs.ends is not None or not model.causal:
         return False
     n = int(jnp.argmax(inputs.length))
     one = inputs[n]
     kept = _start(model, one)
     for count in range(1, int(one.length) + 1):
-        kept = _advance(model, kept, one.steps[count - 1])
-        rest = (jnp.arange(len(one.steps)) < count)[:, None]
+        kept = _advance(model, kept, one.logsigs[count - 1])
+        rest = (jnp.arange(len(one.logsigs)) < count)[:, None]
         prefix = dataclasses.replace(
-            one, steps=jnp.where(rest, one.steps, 0), length=jnp.asarray(count, one.length.dtype)
+            one, logsigs=jnp.where(rest, one.logsigs, 0), length=jnp.asarray(count, one.length.dtype)
         )
-        message = f"After {count} intervals, `start`, `advance` and `predict` do not give what the whole model gives"
+        message = f"After {count} intervals, `start`, `advance` and `predict` give another prediction than the model"
         _agree(model.predict(kept), _last(_single(model, prefix), count), message)
     return True
 
 
 def predictor_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
-    """Events one by one through a `Predictor` give what the embedding and the model give offline."""
+    """A `Predictor` that observes events one by one gives the same prediction as embedding and model offline."""
     if not isinstance(model, AbstractOnlineModel) or model.basis is None or not model.causal:
         return False
     coordinates = coordinates_of(model.basis) if model.spec is None else model.spec.coordinates
@@ -127,42 +128,44 @@ def predictor_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
             predictor.observe(time, values[times == time][0])
     streams = Streams.from_arrays([times], [values], horizon=2.0, schema=schema)
     logsigs = embedding(streams, Partition.at(points))
-    offline = Inputs.of(logsigs, static[None], dtype=inputs.steps.dtype)
+    offline = Inputs.of(logsigs, static[None], dtype=inputs.logsigs.dtype)
     expected = _last(predict(model, offline)[0], len(points) - 1)
-    _agree(jnp.asarray(predictor.predict(at=2.0)), expected, "A Predictor does not give what the model gives offline")
+    _agree(
+        jnp.asarray(predictor.predict(at=2.0)), expected, "A Predictor gives another prediction than the model offline"
+    )
     return True
 
 
-def comes_back_from_files(model: AbstractModel, inputs: Inputs) -> bool:
-    """A model that was saved and loaded is the same."""
+def saved_model_loads_unchanged(model: AbstractModel, inputs: Inputs) -> bool:
+    """A model that was saved and loaded has the same structure and the same predictions, to the bit."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             model.save(f"{folder}/model")
             loaded = load(f"{folder}/model")
         except ArtefactError as error:
-            raise CheckFailed(f"The model does not survive saving and loading. {error}") from error
+            raise CheckFailed(f"The model cannot be saved and loaded. {error.found}", error.remedy) from error
     same = jax.tree.structure(loaded) == jax.tree.structure(model)
     if not same or not np.array_equal(predict(loaded, inputs), predict(model, inputs), equal_nan=True):
-        raise CheckFailed("The model that comes back from files is not the one that was saved.")
+        raise CheckFailed("The loaded model is not the one that was saved.", "Store all of its state in fields.")
     return True
 
 
 def gradients_are_finite(model: AbstractModel, inputs: Inputs) -> bool:
-    """Gradients are finite, also where nothing happens and where there is no interval at all."""
-    empty = dataclasses.replace(inputs, length=jnp.zeros_like(inputs.length), steps=jnp.zeros_like(inputs.steps))
+    """Gradients are finite, also for series without events and without intervals."""
+    still = dataclasses.replace(inputs, logsigs=jnp.zeros_like(inputs.logsigs))
+    empty = dataclasses.replace(still, length=jnp.zeros_like(inputs.length))
     if inputs.queries is not None:
         empty = dataclasses.replace(empty, queries=jnp.zeros_like(inputs.queries))
-    still = dataclasses.replace(inputs, steps=jnp.zeros_like(inputs.steps))
-    cases = {"": inputs, " where no interval has an event": still, " of series without intervals": empty}
+    cases = {"": inputs, " of series without events": still, " of series without intervals": empty}
     for where, case in cases.items():
-        found = _gradients((model, case.steps), case)
+        found = _gradients((model, case.logsigs), case)
         if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(found)):
-            raise CheckFailed(f"Gradients{where} are not finite. Look for roots, norms and divisions at zero.")
+            raise CheckFailed(f"Gradients{where} are not finite.", "Look for roots, norms and divisions at zero.")
     return True
 
 
 def one_trace_for_each_shape(model: AbstractModel, inputs: Inputs) -> bool:
-    """Other numbers and other lengths of the same shape compile nothing anew."""
+    """Other numbers and other lengths of the same shape do not compile another program."""
     traces = 0
 
     @eqx.filter_jit
@@ -176,9 +179,11 @@ def one_trace_for_each_shape(model: AbstractModel, inputs: Inputs) -> bool:
         run(model, inputs[0])
         run(other, inputs[len(inputs) - 1])
     except jax.errors.ConcretizationTypeError as error:
-        raise CheckFailed(f"The model cannot be compiled: it looks at numbers while it is traced. {error}") from error
+        raise CheckFailed(f"The model cannot be compiled: it depends on values while it is traced. {error}") from error
     if traces > 1:
-        raise CheckFailed(f"{traces} traces for one shape. Static fields of the model must be hashable and equal.")
+        raise CheckFailed(
+            f"The model was traced {traces} times for one shape.", "Make its static fields hashable and comparable."
+        )
     return True
 
 
@@ -193,16 +198,16 @@ def _start(model: AbstractOnlineModel, one: Inputs) -> PyTree:
 
 
 @eqx.filter_jit
-def _advance(model: AbstractOnlineModel, kept: PyTree, step: Array) -> PyTree:
-    return model.advance(kept, step)
+def _advance(model: AbstractOnlineModel, kept: PyTree, logsig: Array) -> PyTree:
+    return model.advance(kept, logsig)
 
 
 @eqx.filter_jit
 @eqx.filter_grad
 def _gradients(of: tuple[AbstractModel, Array], inputs: Inputs) -> Array:
-    model, steps = of
-    predictions = jax.vmap(lambda one: model(one))(dataclasses.replace(inputs, steps=steps))
-    if predictions.ndim == 3:  # what is beyond a series means nothing
+    model, logsigs = of
+    predictions = predict(model, dataclasses.replace(inputs, logsigs=logsigs))
+    if predictions.ndim == 3:  # predictions beyond a series' length have no meaning
         valid = jnp.arange(predictions.shape[1], dtype=inputs.outputs.dtype) < inputs.outputs[:, None]
         predictions = jnp.where(valid[..., None], predictions, 0)
     return jnp.sum(jnp.square(predictions))

@@ -183,7 +183,7 @@ def _cropped(examples: Examples, edge: int) -> Examples:
     """The examples without the intervals beyond `edge`, which are padding in all of them."""
     inputs = examples.inputs
     queries = edge if inputs.queries is None else int(np.max(examples.predicted))
-    cropped = eqx.tree_at(lambda tree: tree.inputs.steps, examples, inputs.steps[:, :edge])
+    cropped = eqx.tree_at(lambda tree: tree.inputs.logsigs, examples, inputs.logsigs[:, :edge])
     if inputs.ends is not None:
         ends = np.clip(inputs.ends[:, :queries], 0, max(edge - 1, 0))
         cropped = eqx.tree_at(lambda tree: tree.inputs.ends, cropped, ends)

@@ -18,8 +18,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
-from logcde.flows.dynamics import BatchStats
-from logcde.models import AbstractBatchModel, AbstractModel
+from logcde.models import AbstractBatchModel, AbstractModel, BatchStats, predict
 from logcde.train.data import Examples, buckets_of, cut_into_batches
 from logcde.train.losses import AbstractMeasure, WeightedValue, total_over_series
 from logcde.train.options import Batching
@@ -264,7 +263,7 @@ def _measure_all(
 
         def measure(bucket: Examples, rows: Int[Array, "row"]) -> tuple[WeightedValue, ...]:
             batch = gather_rows(bucket, rows)
-            predictions = jax.vmap(lambda one: model(one))(batch.inputs)
+            predictions = predict(model, batch.inputs)
             return tuple(total_over_series(m, predictions, batch.targets, batch.predicted, rows >= 0) for m in measures)
 
         parts = [

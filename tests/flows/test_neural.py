@@ -1,4 +1,4 @@
-"""Iterated Lie brackets against nested closures, one for each bracket of the Lyndon basis."""
+"""Neural vector fields, and the drift of the Log-ODE method against nested brackets of the Lyndon basis."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def naive_drift(field, basis, state, logsig):
 
 
 @pytest.mark.parametrize(("width", "depth"), [(3, 1), (3, 2), (3, 3), (2, 4)])
-def test_all_brackets_are_those_of_nested_jacobians(width, depth):
+def test_drift_matches_nested_jacobians(width, depth):
     basis = Basis.of_width(width, depth)
     field = NeuralField(width, 3, 5, (SiLU(), Tanh()), dtype=jnp.float64, key=jax.random.key(depth))
     rng = np.random.default_rng(depth)
@@ -33,7 +33,7 @@ def test_all_brackets_are_those_of_nested_jacobians(width, depth):
 
 
 @pytest.mark.parametrize(("activation", "hidden"), [(SiLU(), 4), (ReLU(), 4), (SiLU(), 2)])
-def test_push_sums_directional_derivatives(activation, hidden):
+def test_linearise_sums_directional_derivatives(activation, hidden):
     """With fewer and with more letters than there are entries of the state."""
     field = NeuralField(3, hidden, 6, (activation, activation, Tanh()), dtype=jnp.float64, key=jax.random.key(0))
     rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def test_push_sums_directional_derivatives(activation, hidden):
     np.testing.assert_allclose(push(directions), expected, rtol=1e-12)
 
 
-def test_penalty_is_mean_row_norm_plus_bias_norm_of_every_layer():
+def test_neural_field_penalty_is_mean_row_norm_plus_bias_norm():
     field = NeuralField(2, 3, 4, (SiLU(), Tanh()), dtype=jnp.float64, key=jax.random.key(0))
     expected = sum(
         np.mean(np.linalg.norm(weight, axis=1)) + np.linalg.norm(bias)
@@ -55,9 +55,9 @@ def test_penalty_is_mean_row_norm_plus_bias_norm_of_every_layer():
     assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(jax.grad(lambda f: f.penalty())(nothing)))
 
 
-def test_scale_divides_every_weight_and_bias():
+def test_init_scale_multiplies_every_weight_and_bias():
     key = jax.random.key(0)
     large = NeuralField(2, 3, 4, (SiLU(), Tanh()), key=key)
-    small = NeuralField(2, 3, 4, (SiLU(), Tanh()), scale=1000.0, key=key)
+    small = NeuralField(2, 3, 4, (SiLU(), Tanh()), init_scale=1e-3, key=key)
     for a, b in zip(jax.tree.leaves(large), jax.tree.leaves(small), strict=True):
         np.testing.assert_allclose(a, 1000 * b, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Flows applied without being formed: the kernel, its twin in JAX, and matrices formed by scipy."""
+"""Linear flows: `act` by the kernel and by its twin in JAX against matrices of scipy, and extensions by users."""
 
 import functools
 
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from logcde.flows import scan as flow_scan
 from logcde.flows.scan import act
 from logcde.kernels import flow_ffi as kernels
 from logcde.kernels.flow_ffi import targets
-from logcde.streams import file_scan
 
 SHAPES = [(4, 4, 32), (3, 8, 8), (3, 4, 3), (2, 1, 20), (2, 3, 9), (2, 20, 2)]
 
@@ -33,19 +33,19 @@ def _expected(matrices, hidden):
 
 
 def _twin(matrices, hidden, exact):
-    function = jax.custom_vjp(functools.partial(file_scan._twin_forward, exact))
+    function = jax.custom_vjp(functools.partial(flow_scan._twin_forward, exact))
 
     def forward(matrices, hidden):
-        states = file_scan._twin_forward(exact, matrices, hidden)
+        states = flow_scan._twin_forward(exact, matrices, hidden)
         return states, (matrices, hidden, states)
 
-    function.defvjp(forward, lambda kept, cotangent: file_scan._twin_backward(exact, *kept, cotangent))
+    function.defvjp(forward, lambda kept, cotangent: flow_scan._twin_backward(exact, *kept, cotangent))
     return function(matrices, hidden)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("scale", [0.0, 1e-6, 0.3, 6.0])
-def test_states_are_those_of_formed_exponentials(shape, scale):
+def test_act_matches_scipy_exponentials(shape, scale):
     matrices, hidden = _sample(shape, scale)
     expected = _expected(matrices, hidden)
     assert np.abs(act(matrices, hidden, True) - expected).max() <= 1e-12 * np.abs(expected).max()
@@ -54,7 +54,7 @@ def test_states_are_those_of_formed_exponentials(shape, scale):
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 3e-5)])
 @pytest.mark.parametrize(("shape", "scale"), [((4, 4, 32), 0.3), ((3, 4, 3), 4.0)])
-def test_kernel_and_twin_agree_in_values_and_gradients(shape, scale, dtype, tolerance, exact):
+def test_act_kernel_and_twin_agree_in_values_and_gradients(shape, scale, dtype, tolerance, exact):
     matrices, hidden = _sample(shape, scale, dtype)
     weights = jnp.asarray(np.random.default_rng(1).normal(size=(shape[0], *hidden.shape)), dtype)
 
@@ -67,7 +67,7 @@ def test_kernel_and_twin_agree_in_values_and_gradients(shape, scale, dtype, tole
         assert np.abs(found - expected).max() <= tolerance * max(1e-30, np.abs(expected).max())
 
 
-def test_gradients_are_those_of_differences():
+def test_act_gradients_match_finite_differences():
     matrices, hidden = _sample((3, 4, 9), 3.0)
     rng = np.random.default_rng(2)
     weights, d_matrices, d_hidden = (rng.normal(size=shape) for shape in ((3, 4, 9), matrices.shape, hidden.shape))
@@ -80,7 +80,7 @@ def test_gradients_are_those_of_differences():
     assert found == pytest.approx((total(1e-5) - total(-1e-5)) / 2e-5, rel=1e-6)
 
 
-def test_many_series_at_once_are_the_same_as_each_alone():
+def test_act_under_vmap_equals_single_series():
     samples = [_sample((4, 4, 8), 0.5, seed=seed) for seed in range(3)]
     matrices, hidden = (jnp.stack(part) for part in zip(*samples, strict=True))
     together = jax.jit(jax.vmap(jax.vmap(lambda m, h: act(m, h, True))))(matrices[None], hidden[None])[0]
@@ -89,7 +89,7 @@ def test_many_series_at_once_are_the_same_as_each_alone():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e9])
-def test_what_has_no_exponential_is_not_a_number(bad):
+def test_act_gives_nan_where_the_exponential_overflows(bad):
     matrices, hidden = _sample((3, 4, 8), 0.1)
     broken = matrices.at[1, 0, 0, 0].set(bad)
     states, slopes = jax.value_and_grad(lambda m: jnp.sum(act(m, hidden, True)))(broken)
@@ -98,14 +98,14 @@ def test_what_has_no_exponential_is_not_a_number(bad):
     assert np.isfinite(act(broken, hidden, True)[0]).all()
 
 
-def test_without_the_kernel_the_twin_is_used(monkeypatch, caplog):
-    monkeypatch.setattr(acting, "targets", lambda *_: None)
+def test_act_uses_the_twin_without_the_kernel(monkeypatch, caplog):
+    monkeypatch.setattr(flow_scan, "targets", lambda *_: None)
     matrices, hidden = _sample((4, 4, 8), 0.5)
     expected = _expected(matrices, hidden)
     assert np.abs(act(matrices, hidden, True) - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
-def test_a_refused_kernel_is_said_once_and_is_no_error(monkeypatch, caplog):
+def test_refused_kernel_is_logged_and_no_error(monkeypatch, caplog):
     def refuse(*_, **__):
         raise RuntimeError("another version")
 

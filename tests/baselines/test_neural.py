@@ -24,7 +24,7 @@ def walk(events=7):
     return np.arange(events) / 2, np.cumsum(rng.normal(size=(events, 2)), axis=0)
 
 
-def test_a_regular_series_gives_the_numbers_of_one_diffeqsolve():
+def test_control_ode_matches_one_diffeqsolve():
     times, values = walk()
     controls = HermiteControl()(Streams.from_arrays([times], [values]), Partition.uniform(1))
     vector_field, start = field(3), jnp.ones(HIDDEN)
@@ -40,7 +40,7 @@ def test_a_regular_series_gives_the_numbers_of_one_diffeqsolve():
 
 
 @pytest.mark.parametrize("control", [HermiteControl(), LinearControl(), RectilinearControl()])
-def test_more_steps_converge_at_the_order_of_the_solver(control):
+def test_control_ode_converges_at_the_order_of_the_solver(control):
     times, values = walk()
     rows = jnp.asarray(control(Streams.from_arrays([times], [values]), Partition.uniform(1)).values[0])
     smooth, length = field(3, SiLU()), jnp.asarray(len(rows))
@@ -53,7 +53,7 @@ def test_more_steps_converge_at_the_order_of_the_solver(control):
     np.testing.assert_allclose(-np.diff(np.log(errors)) / np.log(4), 2.0, atol=0.3)
 
 
-def test_padding_moves_nothing_and_one_piece_at_a_time_is_the_same():
+def test_control_ode_ignores_padding_and_advance_equals_unroll():
     times, values = walk()
     rows = jnp.asarray(HermiteControl()(Streams.from_arrays([times], [values]), Partition.uniform(1)).values[0])
     dynamics, start = ControlODE(field(3)), jnp.ones(HIDDEN)
@@ -65,6 +65,6 @@ def test_padding_moves_nothing_and_one_piece_at_a_time_is_the_same():
     np.testing.assert_allclose(dynamics.state(carry), states[-1], rtol=1e-12)
 
 
-def test_rows_of_other_letters_are_refused():
+def test_control_ode_refuses_rows_of_other_letters():
     with pytest.raises(ModelError, match="8 numbers"):
         ControlODE(field(3)).unroll(jnp.ones(HIDDEN), jnp.zeros((2, 8)), jnp.asarray(2))

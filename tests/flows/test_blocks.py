@@ -1,4 +1,4 @@
-"""The branch-free exponential of small blocks, against scipy's."""
+"""`expm`, the branch-free exponential of small blocks, against scipy and extended precision."""
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ def _extended(matrix: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("size", [1, 3, 4, 8, 12])
 @pytest.mark.parametrize("norm", [1e-8, 1e-3, 0.3, 3.0, 40.0, 1e3])
 @pytest.mark.parametrize(("dtype", "rounding"), [(np.float64, 2e-16), (np.float32, 1e-7)])
-def test_exact_over_eleven_orders_of_magnitude(size, norm, dtype, rounding):
+def test_expm_is_exact_over_eleven_orders_of_magnitude(size, norm, dtype, rounding):
     matrices = _matrices(size, norm).astype(dtype)
     found = np.moveaxis(np.asarray(jax.jit(expm)(jnp.moveaxis(jnp.asarray(matrices), 0, -1))), -1, 0)
     # The condition of the exponential grows with the norm, so does what any algorithm can reach; scipy's reaches less.
@@ -47,12 +47,12 @@ def test_exact_over_eleven_orders_of_magnitude(size, norm, dtype, rounding):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gradients_stay_finite_beside_matrices_that_need_more_squarings(dtype):
+def test_expm_gradients_are_finite_for_mixed_norms(dtype):
     blocks = jnp.asarray(np.stack([np.eye(2) * 80, np.eye(2) * 1e-3, -np.eye(2) * 500], axis=-1), dtype)
     slopes = jax.jit(jax.grad(lambda blocks: jnp.sum(jnp.tanh(expm(blocks)))))(blocks)
     assert np.isfinite(slopes).all()
 
 
-def test_gradients_in_both_modes():
+def test_expm_gradients_in_both_modes():
     blocks = jnp.asarray(np.random.default_rng(0).normal(size=(3, 3, 2)))
     check_grads(lambda blocks: expm(jnp.asarray(blocks)), (blocks,), order=1, modes=("fwd", "rev"), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""What the theory promises of the Log-ODE method, for linear CDEs whose solution is known."""
+"""The order of the Log-ODE method (`sec:theory`), for linear CDEs with a known solution."""
 
 import jax
 import jax.numpy as jnp
@@ -34,25 +34,27 @@ def closed_form(field, steps, start):
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_a_linear_model_is_exact_on_straight_pieces(depth):
+def test_linear_log_ode_is_exact_on_straight_pieces(depth):
     streams, steps = walks(1, 8, 0.7, np.random.default_rng(0))
     logsigs = logsigs_of(streams, depth, Partition.every_events(1))
     assert logsigs.lengths.tolist() == [8]
-    options = {"scale": 1.0, "dtype": jnp.float64, "key": jax.random.key(0)}
+    options = {"init_scale": 1.0, "dtype": jnp.float64, "key": jax.random.key(0)}
     start = np.arange(1.0, HIDDEN + 1)
     for field in (Dense(logsigs.basis, HIDDEN, **options), BlockDiagonal(logsigs.basis, HIDDEN, 2, **options)):
         states = LinearDynamics(field).unroll(jnp.asarray(start), jnp.asarray(logsigs.values[0]), jnp.asarray(8))
         np.testing.assert_allclose(states, closed_form(field, steps, start)[0], rtol=1e-9)
 
 
-def test_depth_is_order_on_a_rough_path():
+def test_log_ode_order_on_rough_paths_is_half_the_depth():
     """On Brownian-like paths the error falls as the power depth / 2 of the length of the intervals."""
     events, paths, counts = 2**8, 24, np.array([4, 8, 16, 32])
     streams, steps = walks(paths, events, events**-0.5, np.random.default_rng(1))
     start, slopes, exact = np.ones(HIDDEN), {}, None
     for depth in (1, 2, 3):
         many = [logsigs_of(streams, depth, Partition.uniform(int(count))) for count in counts]
-        dynamics = LinearDynamics(Dense(many[0].basis, HIDDEN, scale=0.8, dtype=jnp.float64, key=jax.random.key(0)))
+        dynamics = LinearDynamics(
+            Dense(many[0].basis, HIDDEN, init_scale=0.8, dtype=jnp.float64, key=jax.random.key(0))
+        )
         # All partitions at once: padding does not move the state.
         values = np.zeros((len(counts) * paths, counts.max(), many[0].basis.dimension))
         for number, logsigs in enumerate(many):

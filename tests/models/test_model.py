@@ -1,4 +1,4 @@
-"""Non-linear and deep models as wholes: any observations in, predictions and finite gradients out."""
+"""Whole models: online against batch, finite gradients, ragged series, `predict`."""
 
 import equinox as eqx
 import jax
@@ -28,22 +28,22 @@ def streams():
 
 def log_models(basis, **options):
     return {
-        "log-ncde": lc.log_ncde(basis, 4, 2, width=5, layers=2, scale=1.0, steps=2, key=KEY, **options),
+        "log-ncde": lc.log_ncde(basis, 4, 2, width=5, layers=2, init_scale=1.0, steps=2, key=KEY, **options),
         "nrde": lc.baselines.nrde(basis, 4, 2, width=5, layers=2, key=KEY, **options),
         "deep": lc.deep_log_slice(basis, 4, 2, block=2, layers=2, key=KEY, **options),
     }
 
 
-def controls(kind):
+def control_of(name):
     return {
         "hermite": lc.baselines.HermiteControl(),
         "linear": lc.baselines.LinearControl(),
         "rectilinear": lc.baselines.RectilinearControl(),
-    }[kind]
+    }[name]
 
 
 @pytest.mark.parametrize("name", ["log-ncde", "nrde", "deep"])
-def test_online_equals_offline(name):
+def test_sequence_model_online_equals_offline(name):
     logsigs = lc.Embedding(depth=2)(streams(), PARTITION)
     model = log_models(logsigs.basis, readout=lc.PerInterval(), dtype=jnp.float64)[name]
     inputs = lc.Inputs.of(logsigs, dtype=np.float64)
@@ -53,19 +53,19 @@ def test_online_equals_offline(name):
         one = inputs[series]
         kept = model.start(one.initial, one.static)
         for interval in range(3):
-            kept = advance(kept, one.steps[interval])
+            kept = advance(kept, one.logsigs[interval])
             np.testing.assert_allclose(predict(kept), offline[series, interval], rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["log-ncde", "nrde", "deep"])
-def test_gradients_of_log_models_are_finite(name):
+def test_log_model_gradients_are_finite(name):
     logsigs = lc.Embedding(depth=2)(streams(), PARTITION)
     _check_gradients(log_models(logsigs.basis)[name], lc.Inputs.of(logsigs), np.float32)
 
 
-@pytest.mark.parametrize("kind", ["hermite", "rectilinear"])
-def test_gradients_along_controls_are_finite(kind):
-    path = controls(kind)(streams(), PARTITION)
+@pytest.mark.parametrize("name", ["hermite", "rectilinear"])
+def test_ncde_gradients_are_finite(name):
+    path = control_of(name)(streams(), PARTITION)
     model = lc.baselines.ncde(path.basis, 4, 2, width=5, layers=2, dtype=jnp.float64, key=KEY)
     _check_gradients(model, lc.Inputs.of(path, dtype=np.float64), np.float64)
 
@@ -79,21 +79,21 @@ def _check_gradients(model, inputs, dtype):
         assert np.all(np.isfinite(leaf))
 
 
-@pytest.mark.parametrize("kind", ["hermite", "linear", "rectilinear"])
-def test_predictions_along_controls_of_ragged_series_equal_those_one_by_one(kind):
-    path = controls(kind)(streams(), PARTITION)
+@pytest.mark.parametrize("name", ["hermite", "linear", "rectilinear"])
+def test_ncde_of_ragged_series_equals_single_series(name):
+    path = control_of(name)(streams(), PARTITION)
     model = lc.baselines.ncde(path.basis, 4, 2, width=5, readout=lc.PerInterval(), dtype=jnp.float64, key=KEY)
     inputs = lc.Inputs.of(path, dtype=np.float64)
     assert inputs.outputs.tolist() == [3, 3, 3, 3]
     together = lc.predict(model, inputs)
     assert together.shape == (4, 3, 2)
-    alone = controls(kind)(streams()[1], PARTITION)
+    alone = control_of(name)(streams()[1], PARTITION)
     found = model(lc.Inputs.of(alone, dtype=np.float64)[0])
     np.testing.assert_allclose(together[1], found, rtol=1e-10)
     assert np.all(np.isfinite(together))
 
 
-def test_only_the_rectilinear_ncde_is_causal():
+def test_only_rectilinear_ncde_is_causal():
     before = streams()[0]
     after = lc.Streams.from_arrays(
         [[0.0, 1.0, 1.5, 2.5]],
@@ -101,8 +101,8 @@ def test_only_the_rectilinear_ncde_is_causal():
         channels=["a", "b", "silent"],
         horizon=6.0,
     )
-    for kind, causal in (("rectilinear", True), ("hermite", False), ("linear", False)):
-        control = controls(kind)
+    for name, causal in (("rectilinear", True), ("hermite", False), ("linear", False)):
+        control = control_of(name)
         model = lc.baselines.ncde(
             control.basis(before.schema), 4, 1, width=5, initial=lc.LearntInitial(), readout=lc.PerInterval(),
             dtype=jnp.float64, key=KEY,
@@ -112,7 +112,7 @@ def test_only_the_rectilinear_ncde_is_causal():
         assert not np.allclose(first[2], second[2], rtol=1e-12)
 
 
-def test_raw_first_values_enter_the_initial_state():
+def test_first_value_initial_without_activation():
     path = lc.baselines.HermiteControl()(streams(), PARTITION)
     model = lc.baselines.ncde(path.basis, 4, 2, key=KEY)
     inputs = lc.Inputs.of(path)
@@ -120,7 +120,7 @@ def test_raw_first_values_enter_the_initial_state():
     np.testing.assert_allclose(model.initial(inputs[1].initial, inputs[1].static), expected, rtol=1e-6)
 
 
-def test_log_signatures_and_controls_are_predicted_as_they_are_in_the_precision_of_the_model():
+def test_predict_takes_log_signatures_and_controls_in_model_precision():
     streams = lc.Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"])
     logsigs = lc.Embedding(depth=1)(streams, lc.Partition.uniform(2))
     controls = lc.baselines.LinearControl()(streams, lc.Partition.uniform(2))
@@ -131,3 +131,22 @@ def test_log_signatures_and_controls_are_predicted_as_they_are_in_the_precision_
             found = lc.predict(model, data)
             assert found.dtype == dtype
             np.testing.assert_array_equal(found, expected)
+
+
+def test_independent_predictions_do_not_depend_on_the_batch():
+    """To the last bit, with one prediction for a series and with one for each interval."""
+    basis = lc.Basis.of_width(2, 1)
+    values = np.random.default_rng(0).normal(size=(70, 11, 2))
+    lengths = np.arange(70) % 11 + 1
+    logsigs = lc.LogSignatures(values * (np.arange(11) < lengths[:, None])[..., None], lengths, basis)
+    for readout in (lc.Terminal(), lc.PerInterval()):
+        model = lc.log_slice(basis, 4, 2, readout=readout, key=KEY)
+        together = lc.predict(model, logsigs, independent=True)
+        few = np.array([69, 3, 20])
+        found = lc.predict(model, logsigs[few], independent=True)
+        batched = lc.predict(model, logsigs)
+        for place, series in enumerate(few):
+            valid = (series, slice(lengths[series])) if together.ndim == 3 else (series,)
+            here = (place, slice(lengths[series])) if together.ndim == 3 else (place,)
+            np.testing.assert_array_equal(found[here], together[valid])
+            np.testing.assert_allclose(together[valid], batched[valid], rtol=1e-5, atol=1e-6)

@@ -1,4 +1,6 @@
-"""Recurrent layers, against loops and matrices written out; normalisation over batches, in training and after it."""
+"""Mixers against loops and dense systems; normalisation in training and prediction."""
+
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -16,16 +18,16 @@ from logcde.baselines import (
     Selective,
     SimplifiedStateSpace,
 )
-from logcde.baselines.mixing import recur
+from logcde.baselines.mixing import AbstractRecurrence
 from logcde.baselines.state_space import hippo
-from logcde.errors import ModelError
-from logcde.scans import Associative, Auto, Chunked, Sequential
+from logcde.errors import ModelError, ScanError
+from logcde.scans import Associative, Auto, Chunked, MatrixFree, Sequential
 
 F64 = jnp.float64
 ROWS = np.random.default_rng(0).normal(size=(7, 3))
 
 
-def whole(pair):
+def complex_of(pair):
     """The complex numbers of which these are the parts."""
     real, imaginary = np.asarray(pair)
     return real + 1j * imaginary
@@ -39,15 +41,39 @@ def by_hand(factors, terms, state):
     return np.array(states)
 
 
+class Pairs(AbstractRecurrence):
+    """Rows are pairs of a factor and a term."""
+
+    recompute: ClassVar[bool] = False
+
+    def element(self, row):
+        return row
+
+    def read(self, state, step):
+        return state
+
+
+class RecomputedPairs(AbstractRecurrence):
+    """The same, computed again in the backward pass."""
+
+    recompute: ClassVar[bool] = True
+
+    def element(self, row):
+        return row
+
+    def read(self, state, step):
+        return state
+
+
 @pytest.mark.parametrize("scan", [Sequential(), Associative(), Chunked(3), Auto()])
-@pytest.mark.parametrize("again", [False, True])
-def test_every_way_to_run_a_recurrence_is_the_loop_with_the_same_gradient(scan, again):
+@pytest.mark.parametrize("recurrence", [Pairs, RecomputedPairs])
+def test_every_scan_of_a_recurrence_is_the_loop_with_the_same_gradient(scan, recurrence):
     rng = np.random.default_rng(1)
     factors, terms = rng.normal(size=(2, 7, 2)) + 1j * rng.normal(size=(2, 7, 2))
     start = np.array([1.0, 2.0j])
 
     def states(factors, terms, start):
-        return recur(lambda row: row, lambda state, row: state, (factors, terms), start, scan, again=again)
+        return scan(recurrence(), (factors, terms), start)
 
     def first_way(factors, terms, start):
         state, total = start, 0.0
@@ -63,19 +89,25 @@ def test_every_way_to_run_a_recurrence_is_the_loop_with_the_same_gradient(scan, 
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_a_recurrence_without_rows_gives_nothing():
+def test_recurrence_without_rows_is_empty():
+    nothing = jnp.zeros((0, 2))
     for scan in (Sequential(), Associative(), Chunked(4)):
-        out = recur(lambda row: (row, row), lambda state, row: state, jnp.zeros((0, 2)), jnp.zeros(2), scan)
-        assert out.shape == (0, 2)
+        assert scan(Pairs(), (nothing, nothing), jnp.zeros(2)).shape == (0, 2)
+        assert scan(RecomputedPairs(), (nothing, nothing), jnp.zeros(2)).shape == (0, 2)
 
 
-def test_a_linear_recurrent_unit_is_its_loop():
+def test_matrix_free_scan_of_a_recurrence_is_refused():
+    with pytest.raises(ScanError, match="Pairs has no matrix-free form"):
+        MatrixFree()(Pairs(), (jnp.zeros((3, 2)), jnp.zeros((3, 2))), jnp.zeros(2))
+
+
+def test_linear_recurrent_unit_matches_its_loop():
     unit = LinearRecurrentUnit(features=3, state=4, dtype=F64, key=jax.random.key(0))
     eigenvalues = np.exp(-np.exp(np.asarray(unit.nu)) + 1j * np.exp(np.asarray(unit.theta)))
     assert (np.abs(eigenvalues) < 1).all()
     gain = np.exp(np.asarray(unit.gain))
     np.testing.assert_allclose(gain, np.sqrt(1 - np.abs(eigenvalues) ** 2), rtol=1e-6)
-    enter, leave = whole(unit.enter), whole(unit.leave)
+    enter, leave = complex_of(unit.enter), complex_of(unit.leave)
     state, expected = np.zeros(4, complex), []
     for row in ROWS:
         state = eigenvalues * state + gain * (enter @ row)
@@ -83,12 +115,12 @@ def test_a_linear_recurrent_unit_is_its_loop():
     np.testing.assert_allclose(unit(jnp.asarray(ROWS)), expected, rtol=1e-10)
 
 
-def test_a_simplified_state_space_is_its_dense_system_held_over_steps():
+def test_simplified_state_space_matches_its_dense_system():
     """x' = A x + B u with all eigenvalues, not half of them; a constant u over a step, by one matrix exponential."""
     layer = SimplifiedStateSpace(features=3, state=8, blocks=2, dtype=F64, key=jax.random.key(0))
     poles, enter = layer.continuous()
     poles, enter = np.asarray(poles), np.asarray(enter)
-    leave = whole(layer.leave)
+    leave = complex_of(layer.leave)
     enter_all = np.concatenate([enter, enter.conj()])
     leave_all = np.concatenate([leave, leave.conj()], axis=1)
     block = np.zeros((11, 11), complex)
@@ -103,7 +135,7 @@ def test_a_simplified_state_space_is_its_dense_system_held_over_steps():
     np.testing.assert_allclose(layer(jnp.asarray(ROWS)), expected, rtol=1e-9)
 
 
-def test_a_simplified_state_space_begins_with_the_poles_of_hippo_in_every_block():
+def test_simplified_state_space_starts_at_hippo_poles():
     size = 6
     scale = np.sqrt(2 * np.arange(size) + 1)
     matrix = -np.tril(np.outer(scale, scale), -1) - np.diag(np.arange(size) + 1)
@@ -111,10 +143,10 @@ def test_a_simplified_state_space_begins_with_the_poles_of_hippo_in_every_block(
     poles, vectors = hippo(size)
     np.testing.assert_allclose(vectors @ np.diag(poles) @ vectors.conj().T, normal, atol=1e-12)
     layer = SimplifiedStateSpace(features=2, state=2 * size, blocks=2, dtype=F64, key=jax.random.key(0))
-    np.testing.assert_allclose(whole(layer.poles), np.tile(poles[: size // 2], 2), rtol=1e-12)
+    np.testing.assert_allclose(complex_of(layer.poles), np.tile(poles[: size // 2], 2), rtol=1e-12)
 
 
-def test_eigenvalues_that_would_grow_are_held_back():
+def test_simplified_state_space_is_stable_for_any_poles():
     layer = SimplifiedStateSpace(features=2, state=4, dtype=F64, key=jax.random.key(0))
     wild = eqx.tree_at(lambda tree: tree.poles, layer, jnp.ones_like(layer.poles))
     assert (np.abs(wild.system()[0]) < 1).all()
@@ -141,7 +173,7 @@ def selective_by_hand(layer, rows):
 
 
 @pytest.mark.parametrize("scan", [Sequential(), Chunked(2)])
-def test_a_selective_layer_is_its_loop(scan):
+def test_selective_matches_its_loop(scan):
     layer = Selective(features=3, state=2, scan=scan, dtype=F64, key=jax.random.key(0))
     np.testing.assert_allclose(layer(jnp.asarray(ROWS)), selective_by_hand(layer, ROWS), rtol=1e-10)
     steps = np.log1p(np.exp(np.asarray(layer.widen.bias)))
@@ -149,7 +181,7 @@ def test_a_selective_layer_is_its_loop(scan):
     assert (steps < 0.11).all()
 
 
-def test_a_gated_layer_is_convolution_selection_and_gate():
+def test_gated_is_convolution_selection_and_gate():
     layer = Gated(features=3, state=2, width=3, expansion=2, dtype=F64, key=jax.random.key(0))
     assert layer.inner.widen.in_features == 1
 
@@ -176,7 +208,7 @@ def test_a_gated_layer_is_convolution_selection_and_gate():
     ],
     ids=lambda mixer: type(mixer).__name__,
 )
-def test_row_by_row_is_all_at_once(mixer):
+def test_mixer_advance_equals_call(mixer):
     carry, out = mixer.start(), []
     advance = eqx.filter_jit(lambda carry, row: mixer.advance(carry, row))
     for row in ROWS:
@@ -185,7 +217,7 @@ def test_row_by_row_is_all_at_once(mixer):
     np.testing.assert_allclose(jnp.stack(out), mixer(jnp.asarray(ROWS)), rtol=1e-10)
 
 
-def test_what_cannot_be_built_is_said():
+def test_mixers_refuse_sizes_that_do_not_fit():
     key = jax.random.key(0)
     with pytest.raises(ModelError, match="multiple of twice the blocks"):
         SimplifiedStateSpace(4, 10, blocks=4, key=key)
@@ -196,29 +228,29 @@ def test_what_cannot_be_built_is_said():
         Gated(4, 4, width=0, key=key)
 
 
-def learnt(norm, batch, lengths):
+def trained(norm, batch, lengths):
     valid = np.arange(batch.shape[1]) < np.asarray(lengths)[:, None]
     apply_train = jax.vmap(lambda rows, ok: norm.apply_train(rows, ok, ("b",)), axis_name="b", out_axes=(0, None))
     return apply_train(jnp.asarray(batch), jnp.asarray(valid))
 
 
-def test_batch_normalisation_sees_valid_rows_of_the_whole_batch_and_nothing_else():
+def test_batch_norm_uses_valid_rows_of_the_whole_batch():
     batch = np.random.default_rng(2).normal(3.0, 2.0, size=(4, 6, 2))
     lengths = [6, 2, 0, 5]
     rows = np.concatenate([series[:n] for series, n in zip(batch, lengths, strict=True)])
-    out, _ = learnt(BatchNorm(2, dtype=F64), batch, lengths)
+    out, _ = trained(BatchNorm(2, dtype=F64), batch, lengths)
     expected = (batch[0] - rows.mean(0)) / np.sqrt(rows.var(0) + 1e-5)
     np.testing.assert_allclose(out[0], expected, rtol=1e-10)
 
 
-def test_batch_normalisation_remembers_recent_batches_and_is_right_from_the_first():
+def test_batch_norm_running_statistics_are_unbiased():
     rng = np.random.default_rng(3)
     norm = BatchNorm(2, momentum=0.9, dtype=F64)
     np.testing.assert_allclose(norm(jnp.ones(2)), np.ones(2), rtol=1e-4)
     means, variances = [], []
     for shift in (1.0, 5.0, -2.0):
         batch = rng.normal(shift, 1.5, size=(3, 5, 2))
-        _, norm = learnt(norm, batch, [5, 5, 5])
+        _, norm = trained(norm, batch, [5, 5, 5])
         means.append(batch.mean((0, 1)))
         variances.append(batch.var((0, 1)))
         weights = 0.9 ** np.arange(len(means))[::-1]
@@ -226,19 +258,19 @@ def test_batch_normalisation_remembers_recent_batches_and_is_right_from_the_firs
         np.testing.assert_allclose(norm(jnp.zeros(2)), -mean / np.sqrt(variance + 1e-5), rtol=1e-10)
 
 
-def test_a_batch_without_any_row_is_no_division_by_zero():
-    _, norm = learnt(BatchNorm(2, dtype=F64), np.ones((2, 3, 2)), [0, 0])
+def test_batch_norm_of_an_empty_batch_is_finite():
+    _, norm = trained(BatchNorm(2, dtype=F64), np.ones((2, 3, 2)), [0, 0])
     assert np.isfinite(norm(jnp.ones(2))).all()
 
 
-def test_the_gradient_goes_through_the_statistics_of_the_batch():
+def test_batch_norm_gradient_goes_through_batch_statistics():
     """Shifting all rows of a normalised batch changes nothing."""
     norm, batch = BatchNorm(2, dtype=F64), np.random.default_rng(4).normal(size=(3, 5, 2))
-    slope = jax.grad(lambda shift: jnp.sum(learnt(norm, batch + shift, [5, 5, 4])[0][0] ** 3))(jnp.zeros(2))
+    slope = jax.grad(lambda shift: jnp.sum(trained(norm, batch + shift, [5, 5, 4])[0][0] ** 3))(jnp.zeros(2))
     np.testing.assert_allclose(slope, 0, atol=1e-10)
 
 
-def test_layers_do_nothing_at_random_after_training_and_something_in_it():
+def test_recurrent_dropout_in_training_only():
     unit = LinearRecurrentUnit(3, 4, dtype=F64, key=jax.random.key(0))
     stack = Recurrent(2, 3, [unit], [LayerNorm(3, dtype=F64)], dropout=0.5, dtype=F64, key=jax.random.key(1))
     steps, hidden, length = jnp.asarray(ROWS[:, :2]), jnp.zeros(3), jnp.asarray(7)

@@ -1,4 +1,4 @@
-"""Controls against Diffrax where it has an answer, and against what is asked of them where it has none."""
+"""Controls against the interpolations of Diffrax, and their own contract where Diffrax has none."""
 
 import diffrax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from logcde.errors import ModelError
 from logcde.streams import Keep
 
 CONTROLS = [HermiteControl(), LinearControl(), RectilinearControl()]
-KINDS = ["hermite", "linear", "rectilinear"]
+NAMES = ["hermite", "linear", "rectilinear"]
 
 
 def ragged():
@@ -40,7 +40,7 @@ def at_queries(controls):
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_hermite_and_linear_pieces_are_those_of_diffrax(missing):
+def test_hermite_and_linear_controls_match_diffrax(missing):
     """With missing values, of Diffrax for each channel alone: it bends its cubics where other channels are observed."""
     rng = np.random.default_rng(0)
     times, values = np.arange(8) / 2, rng.normal(size=(8, 2))
@@ -69,7 +69,7 @@ def test_hermite_and_linear_pieces_are_those_of_diffrax(missing):
             np.testing.assert_allclose(slope, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_rectilinear_pieces_are_those_of_diffrax():
+def test_rectilinear_control_matches_diffrax():
     times, values = np.array([0.0, 0.5, 2.0]), np.array([[1.0, 2.0], [3.0, np.nan], [0.0, 1.0]])
     controls = RectilinearControl()(Streams.from_arrays([times], [values]), Partition.uniform(1))
     stamps, filled = diffrax.rectilinear_interpolation(jnp.asarray(times), jnp.asarray(values))
@@ -78,8 +78,8 @@ def test_rectilinear_pieces_are_those_of_diffrax():
     np.testing.assert_array_equal(controls.values[0], np.diff(np.vstack([np.zeros(3), path]), axis=0))
 
 
-@pytest.mark.parametrize("control", CONTROLS, ids=KINDS)
-def test_ragged_series_are_finite_and_equal_one_by_one(control):
+@pytest.mark.parametrize("control", CONTROLS, ids=NAMES)
+def test_controls_of_ragged_series_equal_single_series(control):
     streams = ragged()
     partition = Partition.at([[0.0, 2.5, 6.0], [0.0, 0.7, 2.0, 6.0], [0.0, 6.0], [0.0, 1.0, 6.0]])
     together = control(streams, partition)
@@ -98,15 +98,15 @@ def test_ragged_series_are_finite_and_equal_one_by_one(control):
     np.testing.assert_array_equal(together[1:3].ends, together.ends[1:3])
 
 
-@pytest.mark.parametrize("control", CONTROLS, ids=KINDS)
-def test_more_query_points_do_not_move_the_path(control):
+@pytest.mark.parametrize("control", CONTROLS, ids=NAMES)
+def test_controls_do_not_depend_on_query_points(control):
     streams = ragged()
     coarse = control(streams, Partition.at([0.0, 2.2, 6.0]))
     fine = control(streams, Partition.at([0.0, 0.1, 1.0, 1.3, 2.2, 3.1, 4.4, 6.0]))
     np.testing.assert_allclose(at_queries(fine)[:, [3, 6]], at_queries(coarse), rtol=1e-12, atol=1e-12)
 
 
-def test_where_paths_are_at_query_points():
+def test_controls_at_query_points():
     streams = Streams.from_arrays([[1.0, 3.0]], [[[2.0], [6.0]]], horizon=4.0)
     partition = Partition.at([0.0, 0.5, 1.0, 2.0, 4.0])
     # Linear and Hermite paths begin at the first value; the rectilinear one at zero, and jumps after a query point.
@@ -115,7 +115,7 @@ def test_where_paths_are_at_query_points():
     np.testing.assert_allclose(at_queries(RectilinearControl(time=False)(streams, partition))[0, :, 0], [0, 0, 2, 6])
 
 
-def test_the_rectilinear_path_does_not_look_ahead():
+def test_rectilinear_control_is_causal():
     streams = ragged()
     other = Streams.from_arrays(
         [[0.0, 1.0, 1.5, 3.0]],
@@ -129,14 +129,14 @@ def test_the_rectilinear_path_does_not_look_ahead():
     assert not np.array_equal(at_queries(ours)[0, 2], at_queries(theirs)[0, 2])
 
 
-def test_a_part_of_the_horizon():
+def test_controls_over_a_part_of_the_horizon():
     streams = Streams.from_arrays([[0.0, 2.0, 4.0]], [[[0.0], [2.0], [8.0]]])
     partition = Partition.at([1.0, 2.0, 3.0], partial=True)
     np.testing.assert_allclose(LinearControl()(streams, partition).values[0], [[1.0, 1.0], [3.0, 1.0]])
     np.testing.assert_allclose(RectilinearControl()(streams, partition).values[0], [[0.0, 1.0], [2.0, 0.0], [0.0, 1.0]])
 
 
-def test_continuous_channels_are_refused():
+def test_controls_refuse_continuous_channels():
     streams = Streams.from_arrays([[1.0]], [[[1.0]]]).with_continuous(("dose",), [0.0, 2.0], [0.0, 1.0])
     with pytest.raises(ModelError, match="dose"):
         LinearControl()(streams, Partition.uniform(1))
