@@ -69,13 +69,13 @@ def test_repr_of_streams():
     streams = example().with_continuous(("dose",), [0.0, 4.0], [0.0, 1.0])
     assert repr(streams).splitlines() == [
         "Streams: 2 series, 5 events, 6 observations",
-        "  channels    pulse, temp, never",
-        "  horizon     4",
-        "  continuous  dose",
+        "  channels  pulse, temp, never",
+        "  horizon   4",
+        "  continuous dose",
     ]
     wide = Streams.from_dense(np.zeros((2, 3, 9)), horizon=[2.0, 5.0])
     assert "x6, ... (9)" in repr(wide)
     assert "2 to 5" in repr(wide)
     area = Term("area", ("x1", "x2"))
-    assert "terms       area" in repr(Streams.from_arrays([[1.0]], [[[1.0, 2.0]]], terms={area: [[0.5]]}))
+    assert "terms     area" in repr(Streams.from_arrays([[1.0]], [[[1.0, 2.0]]], terms={area: [[0.5]]}))
     assert "0 series" in repr(streams[:0])

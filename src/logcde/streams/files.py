@@ -122,16 +122,15 @@ def read_columns(
     for column in columns:
         if column not in file.types:
             raise TableError(f"{file.path}: {missing(column, tuple(file.types))}")
-    texts = Texts(labels if file.untyped else (), time, epoch)
-    while True:
-        try:
-            pieces = [texts(piece) for piece in file.pieces(columns, numbers)]
-            break
-        except Restart:
-            continue
+    pieces = list(file.pieces(columns, numbers))
     if not pieces:
         raise TableError(f"{file.path} has columns but no rows.", "There is nothing to read.")
-    return arrow().concat_tables(pieces)
+    table, texts = arrow().concat_tables(pieces), Texts(labels if file.untyped else (), time, epoch)
+    while True:
+        try:
+            return texts(table)
+        except Restart:
+            continue
 
 
 @contextlib.contextmanager
@@ -190,8 +189,8 @@ class CsvTable(AbstractTable):
         pyarrow = arrow()
         text, number = pyarrow.string(), pyarrow.float64()
         truth = {name for name in numbers if pyarrow.types.is_boolean(self.types[name])}
-        kinds = {**dict.fromkeys(numbers, number), **dict.fromkeys(truth, pyarrow.bool_())}
-        types = {name: kinds.get(name, text) for name in columns}
+        numeric = {**dict.fromkeys(numbers, number), **dict.fromkeys(truth, pyarrow.bool_())}
+        types = {name: numeric.get(name, text) for name in columns}
         options = pyarrow.csv.ConvertOptions(include_columns=list(types), column_types=types)
         with readable(self.path), self.reader(options, 64 * rows) as reader:
             for batch in reader:
@@ -302,19 +301,19 @@ class Texts:
     >>> try:
     ...     texts(piece)
     ... except Restart:
-    ...     [str(kind) for kind in texts(piece).schema.types]
+    ...     [str(one) for one in texts(piece).schema.types]
     ['string', 'timestamp[us]']
     """
 
     def __init__(self, labels: Sequence[str], time: str, epoch: str | None = None) -> None:
         self._time, self._epoch = time, epoch
-        self._kinds: dict[str, tuple[str, ...]] = dict.fromkeys(labels, ("int64", "text"))
+        self._candidates: dict[str, tuple[str, ...]] = dict.fromkeys(labels, ("int64", "text"))
         self._first = self._zone = ""
         self._guessed = False
 
     def __call__(self, piece: Any) -> Any:
         """Convert a piece; raises `Restart` if earlier ones must be read again."""
-        for name in (*self._kinds, self._time):
+        for name in (*self._candidates, self._time):
             place = piece.schema.get_field_index(name)
             types = arrow().types
             if types.is_string(piece[place].type) or types.is_large_string(piece[place].type):
@@ -327,25 +326,25 @@ class Texts:
     def _taken(self, name: str, column: Any) -> Any:
         pyarrow = arrow()
         compute = pyarrow.compute
-        kinds = self._kinds.get(name) or self._kinds_of_time(column)
-        if kinds[0] == "text":
+        candidates = self._candidates.get(name) or self._time_candidates(column)
+        if candidates[0] == "text":
             return column
         try:
-            if kinds[0] in DATETIMES:
-                return self._moments(column, kinds[0])
+            if candidates[0] in DATETIMES:
+                return self._moments(column, candidates[0])
             if name == self._time:
-                return compute.cast(compute.utf8_trim_whitespace(column), kinds[0])
-            whole = compute.cast(column, kinds[0])
+                return compute.cast(compute.utf8_trim_whitespace(column), candidates[0])
+            whole = compute.cast(column, candidates[0])
             # 007 and 7 are two names.
             if compute.all(compute.equal(compute.cast(whole, column.type), column)).as_py() is not False:
                 return whole
         except pyarrow.ArrowInvalid as error:
-            if len(kinds) == 1:
-                raise self._unfit(name, kinds[0], str(error)) from error
-        self._kinds[name] = kinds[1:]
+            if len(candidates) == 1:
+                raise self._unfit(name, candidates[0], str(error)) from error
+        self._candidates[name] = candidates[1:]
         raise Restart
 
-    def _kinds_of_time(self, column: Any) -> tuple[str, ...]:
+    def _time_candidates(self, column: Any) -> tuple[str, ...]:
         """The candidate types of the stamps, by the first of them; while there is none, numbers are assumed."""
         first = next((item.strip() for item in column.drop_null()[:1].to_pylist()), None)
         if first is None:
@@ -353,15 +352,15 @@ class Texts:
             return ("double",)
         try:
             float(first)
-            kinds = NUMBERS
+            candidates = NUMBERS
         except ValueError:
-            kinds = DATETIMES
+            candidates = DATETIMES
             self._zone = re.sub(ZONE, r"\1", first)
         self._first = first
-        self._kinds[self._time] = kinds
+        self._candidates[self._time] = candidates
         if self._guessed:
             raise Restart
-        return kinds
+        return candidates
 
     def _moments(self, column: Any, resolution: str) -> Any:
         pyarrow = arrow()
@@ -375,14 +374,14 @@ class Texts:
             )
         return compute.cast(column, self._type(resolution))
 
-    def _type(self, kind: str) -> Any:
+    def _type(self, candidate: str) -> Any:
         """The pyarrow type of stamps."""
-        return arrow().timestamp(kind, _named(self._zone)) if kind in DATETIMES else kind
+        return arrow().timestamp(candidate, _named(self._zone)) if candidate in DATETIMES else candidate
 
-    def _unfit(self, name: str, kind: str, message: str) -> StreamError:
+    def _unfit(self, name: str, candidate: str, message: str) -> StreamError:
         pyarrow = arrow()
         try:
-            pyarrow.array([self._first]).cast(self._type(kind))
+            pyarrow.array([self._first]).cast(self._type(candidate))
         except pyarrow.ArrowInvalid:
             return StreamError(
                 f"The column {name!r} is text such as {self._first!r}, which is neither a number nor a datetime in ISO "
@@ -391,7 +390,7 @@ class Texts:
             )
         wrong = re.search(r"string: '(.*?)' as", message)
         found = wrong[1] if wrong else "something else"
-        what = "a datetime in ISO 8601" if kind in DATETIMES else "a number"
+        what = "a datetime in ISO 8601" if candidate in DATETIMES else "a number"
         return StreamError(
             f"The column {name!r} begins with {self._first!r}, {what}, but has {found!r} further on.",
             "Make all stamps alike.",

@@ -202,11 +202,11 @@ def id_array(ids: Sequence | np.ndarray) -> Shaped[np.ndarray, "series"]:
     if labels.dtype.kind in "iu" or not labels.size:
         return labels if labels.size else labels.astype(np.int64)
     if labels.dtype.kind == "O":
-        kinds = (str,) if isinstance(labels[0], str) else (int, np.integer)
-        wrong = next((label for label in labels if not isinstance(label, kinds) or isinstance(label, bool)), None)
+        types = (str,) if isinstance(labels[0], str) else (int, np.integer)
+        wrong = next((label for label in labels if not isinstance(label, types) or isinstance(label, bool)), None)
         if wrong is None and None not in labels:
-            return labels if kinds == (str,) else labels.astype(np.int64)
-        expected = "text" if kinds == (str,) else "a whole number"
+            return labels if types == (str,) else labels.astype(np.int64)
+        expected = "text" if types == (str,) else "a whole number"
         raise StreamError(f"The series id {wrong!r} is not {expected}.", ALIKE, where=Where(series=wrong))
     raise StreamError(f"The series ids are of type {labels.dtype.name}, such as {labels[0].item()!r}.", ALIKE)
 

@@ -140,14 +140,14 @@ class ChannelScaler:
     def fit(
         cls,
         streams: Streams,
-        units: AbstractScaler = RobustScaler(),
+        scaler: AbstractScaler = RobustScaler(),
         limits: Mapping[str, tuple[float, float]] | None = None,
     ) -> "ChannelScaler":
         """Fit a scale to the values of each channel. A channel that is never observed is not scaled.
 
         Args:
             streams: The training streams.
-            units: The rule that finds the scale of a channel.
+            scaler: The rule that finds the scale of a channel.
             limits: The lowest and highest possible value of some channels. Values outside, such as a body temperature
                 of 0, are clipped before the scale is fitted.
         """
@@ -172,7 +172,7 @@ class ChannelScaler:
         each = []
         for name, values in zip(channels, by_channel(streams.channel, streams.value, len(channels)), strict=True):
             low, high = given.get(name, (-math.inf, math.inf))
-            each.append(units.scale(values, low, high) if len(values) else ChannelScale(low=low, high=high))
+            each.append(scaler.scale(values, low, high) if len(values) else ChannelScale(low=low, high=high))
         return cls(channels, tuple(each))
 
     def __post_init__(self) -> None:

@@ -47,8 +47,7 @@ class Streams:
     - `unit`, `origin`: datetimes and durations become the number of `unit`s (by default hours) since `origin`. The
       origin is `Earliest()`, the earliest stamp of the data set; `FirstStamp()`, each series' own; or a datetime, one
       for each series in order, or a mapping from ids.
-    - `sort`: sort rows whose stamps go backwards, instead of refusing them. Rows of different series may be mixed
-      anyhow.
+    - `sort`: sort rows whose stamps go backwards, instead of refusing them. The order of series in the rows is free.
     - `duplicates`: two different values of one channel at one stamp are refused by default; `KeepLast()`, `Average()`.
     - `empty`: a series without observations is refused by default; `Drop()`, `Keep()`.
 

@@ -180,15 +180,15 @@ def headline(schema: Schema, events: int, observations: int, horizon: Float64[np
     window = _number(low) if low == high else f"{_number(low)} to {_number(high)}"
     lines = [
         f"Streams: {len(horizon):,} series, {events:,} events, {observations:,} observations",
-        f"  channels    {channels}",
-        f"  horizon     {window} {unit_name(schema.clock)}".rstrip(),
+        f"  channels  {channels}",
+        f"  horizon   {window} {unit_name(schema.clock)}".rstrip(),
     ]
     if schema.terms:
         lines.append(
-            "  terms       "
+            "  terms     "
             + ", ".join(term.name for term in schema.terms[:6])
             + (", ..." if len(schema.terms) > 6 else "")
         )
     if schema.continuous:
-        lines.append("  continuous  " + ", ".join(schema.continuous))
+        lines.append("  continuous " + ", ".join(schema.continuous))
     return "\n".join(lines)
