@@ -38,7 +38,7 @@ def test_cache_server_kernels_close_over_a_size_only(rows, size):
 
 
 def test_cache_notices_an_edited_kernel_of_another_file(tmp_path):
-    """`guess_event` is compiled into its caller, whose own file does not change when that of `guess_event` is edited."""
+    """`guess_event` is compiled into its caller, whose own file stays the same when that of `guess_event` is edited."""
     source, package = Path(logcde.__file__).parent, tmp_path / "src" / "logcde"
     shutil.copytree(source / "kernels", package / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("__init__.py", "_machine.py"):
