@@ -29,7 +29,7 @@ def split(flat, basis, start):
 
 
 @pytest.mark.parametrize(("width", "depth"), [(1, 3), (2, 1), (2, 7), (3, 5), (5, 4), (9, 3)])
-def test_iisignature(width, depth):
+def test_log_signature_matches_iisignature(width, depth):
     iisignature = pytest.importorskip("iisignature")
     basis, path = Basis.of_width(width, depth), random_path(width)
     ours = signature(path, basis)
@@ -42,7 +42,7 @@ def test_iisignature(width, depth):
     np.testing.assert_allclose(jax.jit(logarithm)(ours).coordinates, theirs, rtol=1e-9, atol=1e-9)
 
 
-def test_roughpy_jax():
+def test_bch_matches_roughpy_jax():
     width, depth = 3, 4
     roughpy = pytest.importorskip("roughpy_jax")
     basis, theirs = Basis.of_width(width, depth), roughpy.LieBasis(width, depth)
@@ -58,7 +58,7 @@ def test_roughpy_jax():
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_signax(depth):
+def test_log_signature_matches_signax(depth):
     signax = pytest.importorskip("signax")
     basis, path = Basis.of_width(4, depth), random_path(4)
     # Its coordinates are those of Lyndon words, the same as those of brackets to depth 2.

@@ -46,12 +46,12 @@ def check(case, scan):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_factors_are_multiplied_one_by_one(case):
+def test_device_matches_dense_reference(case):
     check(case, Sequential())
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_both_engines_agree(case):
+def test_device_matches_host_engine(case):
     make, partition, *options = case
     streams = make()
     coordinates = prepared(streams, *options)
@@ -62,12 +62,12 @@ def test_both_engines_agree(case):
 
 
 @pytest.mark.parametrize("scan", [Associative(), Chunked(4), Chunked(128)], ids=repr)
-def test_every_scan_gives_the_same(scan):
+def test_device_is_independent_of_the_scan(scan):
     check(CASES["continuous, no time"], scan)
 
 
 @pytest.mark.parametrize("scan", [Sequential(), Chunked(4)], ids=repr)
-def test_padding_does_nothing(scan):
+def test_pad_more_changes_nothing(scan):
     streams, partition = with_continuous(), Partition.uniform(3)
     coordinates = prepared(streams, 2, False, True)
     together = on_device(streams, partition, coordinates, scan=scan)
@@ -76,7 +76,7 @@ def test_padding_does_nothing(scan):
         np.testing.assert_allclose(together.values[series], alone.values[0], rtol=1e-13, atol=1e-13)
 
 
-def test_streams_without_events_carry_their_gaps():
+def test_device_streams_without_events_have_their_gaps():
     whole = plain()
     empty = dataclasses.replace(
         whole,
@@ -105,7 +105,7 @@ def generic():
 @pytest.mark.parametrize(
     ("scan", "modes"), [(Sequential(), ("fwd", "rev")), (Associative(), ("rev",)), (Chunked(4), ("rev",))], ids=repr
 )
-def test_gradients_in_values_terms_times_and_knots(scan, modes):
+def test_device_gradients_in_values_terms_times_and_knots(scan, modes):
     padded = padded_to(generic(), Partition.at([0.0, 0.5, 1.1, 2.0]), prepared(generic(), 2, False, True))
 
     def moving(one):
@@ -119,7 +119,7 @@ def test_gradients_in_values_terms_times_and_knots(scan, modes):
     check_grads(numbers, moving(padded), order=1, modes=modes, rtol=1e-5, atol=1e-5)
 
 
-def test_gradients_at_padding_and_ties_are_finite_and_in_place():
+def test_device_gradients_at_padding_and_ties_are_finite():
     streams = with_continuous()
     padded = padded_to(streams, RAGGED, prepared(streams))
 
@@ -136,7 +136,7 @@ def test_gradients_at_padding_and_ties_are_finite_and_in_place():
     assert np.asarray(slopes.values)[np.asarray(padded.observed)].all()
 
 
-def test_single_precision():
+def test_device_single_precision():
     streams = with_continuous()
     coordinates = prepared(streams)
     single = on_device(streams, RAGGED, coordinates, dtype=np.float32)
@@ -147,7 +147,7 @@ def test_single_precision():
 
 
 @pytest.mark.parametrize("scan", SCANS, ids=repr)
-def test_one_trace_for_each_shape(scan):
+def test_device_traces_once_for_each_shape(scan):
     traces = []
 
     @jax.jit
@@ -162,7 +162,7 @@ def test_one_trace_for_each_shape(scan):
     assert len(traces) == 1
 
 
-def test_series_of_a_batch_are_taken_by_position():
+def test_padded_streams_getitem():
     streams = plain()
     padded = padded_to(streams, RAGGED, prepared(streams))
     whole = on_device(streams, RAGGED, prepared(streams)).values
@@ -170,12 +170,12 @@ def test_series_of_a_batch_are_taken_by_position():
     np.testing.assert_allclose(embedded(padded[np.array([2, 0, 2])]), whole[np.array([2, 0, 2])], rtol=1e-12)
 
 
-def test_no_callback_reaches_the_host():
+def test_device_has_no_host_callback():
     streams = generic()
     padded = padded_to(streams, Partition.uniform(2), prepared(streams))
     assert "callback" not in str(jax.make_jaxpr(jax.vmap(logsignatures))(padded))
 
 
-def test_an_empty_chunk_is_refused():
+def test_chunked_refuses_an_empty_chunk():
     with pytest.raises(ScanError, match="at least one step"):
         Chunked(0)

@@ -1,4 +1,4 @@
-"""The host engine against a slow reference, an independent library, and itself on other ways through the kernels."""
+"""The host engine against a slow dense reference, an independent library, and its own other kernels."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def assert_close(got, expected, accuracy=1e-12):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_reference(case):
+def test_host_matches_dense_reference(case):
     make, partition, depth, counts, time = CASES[case]
     streams, embedding = make(), Embedding(depth, counts=counts, time=time)
     expected = np.stack(list(reference(streams, partition, embedding.coordinates(streams.schema))))
@@ -33,7 +33,7 @@ def test_the_reference(case):
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize("counts", [True, False])
 @pytest.mark.parametrize("time", [True, False])
-def test_streams_that_observe_everything_at_once(depth, counts, time):
+def test_host_dense_kernels_match_sparse_kernels(depth, counts, time):
     """Many lanes, of different lengths, some empty, more than go side by side, and the way without lanes."""
     rng = np.random.default_rng(depth)
     lengths = rng.integers(1, 40, 30)
@@ -43,7 +43,7 @@ def test_streams_that_observe_everything_at_once(depth, counts, time):
     points = [np.unique(np.r_[0, rng.integers(0, 99, rng.integers(1, 6)) / 99, 1]) for _ in lengths]
     cuts, embedding = Partition.at(points).cuts(streams), Embedding(depth, counts=counts, time=time)
     coordinates, intervals = embedding.coordinates(streams.schema), intervals_of(streams, cuts)
-    dense, sparse = (np.full((len(intervals), coordinates.basis.dimension), np.nan) for _ in range(2))
+    dense, sparse = (np.full((intervals.size, coordinates.basis.dimension), np.nan) for _ in range(2))
     host._compose_dense(streams, intervals, coordinates, dense, None)
     host._compose_sparse(streams, intervals, coordinates, sparse, None)
     assert_close(dense, sparse, 1e-11)
@@ -51,7 +51,7 @@ def test_streams_that_observe_everything_at_once(depth, counts, time):
 
 
 @pytest.mark.parametrize("depth", [2, 3, 5])
-def test_an_independent_library(depth):
+def test_host_matches_iisignature(depth):
     iisignature = pytest.importorskip("iisignature")
     rng = np.random.default_rng(depth)
     values = rng.normal(size=(3, 24, 3))
@@ -66,7 +66,7 @@ def test_an_independent_library(depth):
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), depth=st.sampled_from([1, 2, 3]), workers=st.integers(2, 4))
-def test_threads_change_nothing(seed, depth, workers):
+def test_host_is_independent_of_threads(seed, depth, workers):
     rng = np.random.default_rng(seed)
     times = [np.sort(rng.uniform(size=n)) for n in rng.integers(1, 30, 12)]
     values = [np.where(rng.uniform(size=(len(t), 3)) < 0.5, 1.0, np.nan) * rng.normal(size=(len(t), 3)) for t in times]
@@ -81,7 +81,7 @@ def test_threads_change_nothing(seed, depth, workers):
     np.testing.assert_array_equal(alone.values, together.values)
 
 
-def test_zero_beyond_a_series_own_intervals():
+def test_host_pads_shorter_series_with_zeros():
     streams = plain()
     logsigs = Embedding(depth=2)(streams, Partition.every(1.0))
     assert logsigs.lengths.tolist() == [4, 5, 4]
@@ -90,21 +90,21 @@ def test_zero_beyond_a_series_own_intervals():
     assert (logsigs.values[1, 4] != 0).any()
 
 
-def test_an_empty_interval_still_carries_its_gap():
+def test_host_interval_without_events_has_its_gap():
     streams = Streams.from_arrays([[0.5]], [[[3.0]]], horizon=3.0)
     values = Embedding(depth=2)(streams, Partition.uniform(3)).values[0]
     np.testing.assert_array_equal(values[1], [0, 0, 1, 0, 0, 0])
     assert not Embedding(depth=2, time=False)(streams, Partition.uniform(3)).values[0, 1:].any()
 
 
-def test_simultaneous_channels_have_no_area_between_them():
+def test_host_simultaneous_channels_have_no_area():
     streams = Streams.from_arrays([[0.5]], [[[3.0, 4.0]]], horizon=1.0)
     logsigs = Embedding(depth=2)(streams, Partition.uniform(1))
     assert logsigs.values[0, 0, logsigs.basis.index("[x1, x2]")] == 0
     assert logsigs.values[0, 0, logsigs.basis.index("[x1, time]")] == 3.0 * (1.0 - 0.5) / 2 - 3.0 * 0.5 / 2
 
 
-def test_depth_is_a_prefix():
+def test_host_smaller_depth_is_a_prefix():
     streams, partition = plain(), Partition.uniform(3)
     deep = Embedding(depth=3)(streams, partition)
     shallow = Embedding(depth=2)(streams, partition)
@@ -113,7 +113,7 @@ def test_depth_is_a_prefix():
 
 
 @pytest.mark.parametrize("depth", [2, 3])
-def test_single_precision_is_the_rounded_double(depth):
+def test_host_single_precision_is_the_rounded_double(depth):
     streams, partition = plain(), Partition.uniform(3)
     double = Embedding(depth)(streams, partition).values
     single = Embedding(depth, dtype=np.float32)(streams, partition).values
@@ -121,12 +121,12 @@ def test_single_precision_is_the_rounded_double(depth):
     np.testing.assert_array_equal(single, double.astype(np.float32))
 
 
-def test_no_series_at_all():
+def test_host_without_series():
     logsigs = Embedding(depth=2)(plain()[:0], Partition.uniform(3))
     assert logsigs.values.shape == (0, 0, 15)
 
 
-def test_options_that_make_no_sense():
+def test_embedding_refuses_bad_options():
     with pytest.raises(EmbeddingError, match="depth is 0"):
         Embedding(depth=0)
     with pytest.raises(EmbeddingError, match="float32 or float64"):
@@ -137,7 +137,7 @@ def test_options_that_make_no_sense():
 
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("missing", [False, True])
-def test_values_in_single_precision_give_the_same_numbers(depth, missing):
+def test_host_takes_values_in_single_precision(depth, missing):
     values = np.random.default_rng(0).normal(size=(9, 40, 3)).astype(np.float32)
     values[..., 1] += 1000.0
     if missing:

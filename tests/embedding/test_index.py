@@ -1,4 +1,4 @@
-"""Whatever interval is asked for, the index gives what the host engine gives for that interval alone."""
+"""`LogSignatureIndex` agrees with the host engine on every interval."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def assert_close(got, expected):
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize(("counts", "time", "terms"), [(True, True, False), (False, True, True), (True, False, True)])
-def test_any_interval(depth, counts, time, terms):
+def test_index_query_matches_host_engine(depth, counts, time, terms):
     rng = np.random.default_rng(depth)
     _, _, streams = some_streams(rng, terms=terms)
     embedding = Embedding(depth, counts=counts, time=time)
@@ -55,7 +55,7 @@ def test_any_interval(depth, counts, time, terms):
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), depth=st.sampled_from([2, 3]), counts=st.booleans())
-def test_appended_corrected_and_retracted_events(seed, depth, counts):
+def test_index_append_correct_retract_match_host_engine(seed, depth, counts):
     rng = np.random.default_rng(seed)
     times, values, streams = some_streams(rng, sizes=(5, 150))
     embedding = Embedding(depth, counts=counts)
@@ -82,7 +82,7 @@ def test_appended_corrected_and_retracted_events(seed, depth, counts):
 
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize(("width", "every"), [(2.0, 0.5), (0.7, 1.0), (1.3, 0.4), (20.0, 3.0)])
-def test_sliding_windows(depth, width, every):
+def test_index_sliding_matches_host_engine(depth, width, every):
     rng = np.random.default_rng(8)
     _, _, streams = some_streams(rng)
     embedding = Embedding(depth)
@@ -93,7 +93,7 @@ def test_sliding_windows(depth, width, every):
     assert_close(got, one_by_one(embedding, streams, np.full(len(ends), 2), bounds))
 
 
-def test_a_series_grows_from_nothing_much():
+def test_index_append_grows_the_tree():
     rng = np.random.default_rng(9)
     times, values, _ = some_streams(rng, sizes=(200,))
     short = Streams.from_arrays([times[0][:1]], [values[0][:1]], ("a", "b"), 0.5 + times[0][0])
@@ -105,11 +105,11 @@ def test_a_series_grows_from_nothing_much():
     assert_close(index.query(0, [0.0], [end]), one_by_one(Embedding(), whole, [0], [[0.0, end]]))
 
 
-def test_bad_requests_say_what_is_wrong():
+def test_index_errors():
     _, _, streams = some_streams(np.random.default_rng(0))
     index = Embedding().index(streams)
     with pytest.raises(
-        EmbeddingError, match=r"\[3.0, 2.0\) is no interval within \[0, 10.0\], the horizon of series 1"
+        EmbeddingError, match=r"\[3.0, 2.0\) is not an interval within \[0, 10.0\], the span of series 1"
     ):
         index.query(1, 3.0, 2.0)
     with pytest.raises(EmbeddingError, match="no series number 7: the index has 3"):
@@ -122,6 +122,6 @@ def test_bad_requests_say_what_is_wrong():
         index.append(2, 11.0, {"z": 1.0})
     with pytest.raises(EmbeddingError, match="positive"):
         index.sliding(0, 1.0, 0.0)
-    woven = streams.with_continuous(["c"], [0.0, HORIZON], [[0.0], [1.0]])
-    with pytest.raises(EmbeddingError, match="only continuous channel, and these streams also have c"):
-        Embedding().index(woven)
+    with_dose = streams.with_continuous(["c"], [0.0, HORIZON], [[0.0], [1.0]])
+    with pytest.raises(EmbeddingError, match="only continuous channel, but these streams also have c"):
+        Embedding().index(with_dose)

@@ -34,7 +34,7 @@ def everything(terms=None):
         (False, False, ["Without counts", "Without time", "A log-signature"]),
     ],
 )
-def test_invariances_in_words(counts, time, beginnings):
+def test_invariances_sentences(counts, time, beginnings):
     sentences = Embedding(3, counts=counts, time=time).invariances()
     assert len(sentences) == len(beginnings)
     assert all(sentence.startswith(words) for sentence, words in zip(sentences, beginnings, strict=True))

@@ -1,4 +1,4 @@
-"""One event at a time gives what the host engine gives for all at once."""
+"""`OnlineEmbedding`, one event at a time, agrees with the host engine."""
 
 import numpy as np
 import pytest
@@ -29,8 +29,8 @@ def a_stream(seed, channels=3, events=12, terms=False, continuous=False):
 
 def replay(embedding, streams, values, cuts):
     """Feed a stream event by event, closing at every cut."""
-    level = (lambda t: [np.interp(t, streams.knots.times, streams.knots.values[:, 0])]) if streams.knots else None
-    here = (lambda t: {"continuous": level(t)}) if level else (lambda t: {})
+    position = (lambda t: [np.interp(t, streams.knots.times, streams.knots.values[:, 0])]) if streams.knots else None
+    here = (lambda t: {"continuous": position(t)}) if position else (lambda t: {})
     online = embedding.online(streams.schema, **here(0.0))
     # At one stamp: knots, then the end of an interval, then the event; at the horizon the event comes first.
     moments = [(t, 2 if t < 1 else 0, k) for k, t in enumerate(streams.times)]
@@ -41,7 +41,7 @@ def replay(embedding, streams, values, cuts):
         if what is None:
             closed.append(online.close(t, final=bool(t == 1), **here(t)))
         elif what == "knot":
-            online.knot(t, level(t))
+            online.knot(t, position(t))
         else:
             terms = {"terms": streams.terms[what]} if streams.schema.terms else {}
             online.observe(t, values[what], **terms, **here(t))
@@ -51,7 +51,7 @@ def replay(embedding, streams, values, cuts):
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize(("counts", "time"), OPTIONS)
 @pytest.mark.parametrize(("terms", "continuous"), [(False, False), (True, False), (False, True), (True, True)])
-def test_online_equals_offline(depth, counts, time, terms, continuous):
+def test_online_close_matches_host_engine(depth, counts, time, terms, continuous):
     embedding = Embedding(depth, counts=counts, time=time)
     cuts = np.array([0.0, 0.25, 0.3, 0.8, 1.0])
     for seed in range(4):
@@ -62,19 +62,19 @@ def test_online_equals_offline(depth, counts, time, terms, continuous):
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), depth=st.sampled_from([2, 3]))
-def test_looking_does_not_change_anything(seed, depth):
+def test_online_logsig_does_not_change_state(seed, depth):
     streams, times, values = a_stream(seed)
-    looking, quiet = (Embedding(depth).online(streams.schema) for _ in range(2))
+    reading, quiet = (Embedding(depth).online(streams.schema) for _ in range(2))
     for time, row in zip(times, values, strict=True):
-        for online in (looking, quiet):
+        for online in (reading, quiet):
             online.observe(time, row)
-        looking.logsig()
-        looking.logsig(at=time + 0.5)
-    np.testing.assert_array_equal(looking.state(), quiet.state())
+        reading.logsig()
+        reading.logsig(at=time + 0.5)
+    np.testing.assert_array_equal(reading.state(), quiet.state())
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_a_block_gives_the_log_signature_after_each_event(depth):
+def test_online_observe_many_matches_observe(depth):
     streams, times, values = a_stream(5, terms=True)
     block, single = (Embedding(depth).online(streams.schema) for _ in range(2))
     running = block.observe_many(times, values, terms=streams.terms)
@@ -83,7 +83,7 @@ def test_a_block_gives_the_log_signature_after_each_event(depth):
         np.testing.assert_allclose(running[n], single.logsig(), rtol=1e-12, atol=1e-13)
 
 
-def test_state_survives_a_process():
+def test_online_state_and_restore():
     streams, times, values = a_stream(6)
     embedding = Embedding(depth=3)
     first, second = embedding.online(streams.schema), embedding.online(streams.schema)
@@ -97,7 +97,7 @@ def test_state_survives_a_process():
         Embedding(depth=2).online(streams.schema).restore(first.state())
 
 
-def test_names_and_numbers_are_the_same_event():
+def test_online_values_by_name_or_position():
     schema = Schema(("pulse", "temp"))
     by_name, by_number = (Embedding().online(schema) for _ in range(2))
     by_name.observe(1.0, {"temp": 37.0})
@@ -105,20 +105,18 @@ def test_names_and_numbers_are_the_same_event():
     np.testing.assert_array_equal(by_name.logsig(), by_number.logsig())
 
 
-def test_an_event_without_observation_is_no_event():
+def test_online_ignores_an_event_without_observations():
     online = Embedding().online(Schema(("pulse",)))
     before = online.state()
     online.observe(1.0, [float("nan")])
     np.testing.assert_array_equal(online.state(), before)
 
 
-def test_bad_events_are_refused_and_leave_no_trace():
+def test_online_refused_events_do_not_change_state():
     online = Embedding().online(Schema(("pulse", "temp")))
     online.observe(1.0, [60.0, 37.0])
     before = online.state()
-    with pytest.raises(
-        StreamError, match=r"event at 1.0 is not after the one before it \(the last one taken was at 1.0\)"
-    ):
+    with pytest.raises(StreamError, match=r"event at 1.0 is not after the previous one \(the last event is at 1.0\)"):
         online.observe(1.0, [61.0, 37.0])
     with pytest.raises(StreamError, match="Channel 'temp' is infinite at 2.0"):
         online.observe(2.0, [61.0, np.inf])
@@ -130,12 +128,12 @@ def test_bad_events_are_refused_and_leave_no_trace():
         online.observe_many([2.0, 3.0], [[1.0, 1.0], [np.inf, 1.0]])
     with pytest.raises(StreamError, match="event at 2.5 is not after"):
         online.observe_many([2.0, 3.0, 2.5], np.ones((3, 2)))
-    with pytest.raises(StreamError, match="not after the one before it"):
+    with pytest.raises(StreamError, match="not after the previous one"):
         online.observe(float("nan"), [61.0, 37.0])
     np.testing.assert_array_equal(online.state(), before)
 
 
-def test_an_event_at_the_end_of_an_interval_belongs_to_the_next():
+def test_online_close_leaves_an_event_at_the_end_to_the_next_interval():
     online = Embedding().online(Schema(("pulse",)))
     online.observe(1.0, [60.0])
     with pytest.raises(StreamError, match=r"already an event at 1.0.*Close first"):
@@ -143,5 +141,26 @@ def test_an_event_at_the_end_of_an_interval_belongs_to_the_next():
     assert online.close(1.0, final=True)[0] == 60.0
     with pytest.raises(StreamError, match="cannot end at 1.0"):
         online.close(1.0)
-    with pytest.raises(StreamError, match="already known up to 1.0"):
+    with pytest.raises(StreamError, match="has already reached 1.0"):
         online.logsig(at=0.5)
+
+
+@pytest.mark.parametrize("time", [True, False])
+@pytest.mark.parametrize("depth", [2, 3])
+def test_online_logsig_ahead_with_continuous_channels(depth, time):
+    """`logsig(at, continuous)` is what a copy that moves there by a knot gives, and changes nothing."""
+    streams, *_ = a_stream(0, continuous=True)
+    online = Embedding(depth, time=time).online(streams.schema, continuous=[0.5])
+    online.observe(0.1, [1.0, 2.0, 3.0], continuous=[0.75])
+    before, copy = online.state(), online.copy()
+    copy.knot(0.4, [0.25])
+    np.testing.assert_array_equal(online.logsig(at=0.4, continuous=[0.25]), copy.logsig())
+    np.testing.assert_array_equal(online.state(), before)
+
+
+def test_online_errors_carry_place_and_remedy():
+    online = Embedding().online(Schema(("pulse", "temp")))
+    with pytest.raises(StreamError) as caught:
+        online.observe(2.0, [61.0, np.inf])
+    assert (caught.value.where.channel, caught.value.where.stamp) == ("temp", 2.0)
+    assert caught.value.remedy == "Leave it out: NaN = not observed."

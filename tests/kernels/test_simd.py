@@ -34,7 +34,7 @@ def call_changes(target, i, source, a, b, c, d, lag):
 
 
 @pytest.mark.parametrize("size", [0, 1, QUAD, QUAD + 1, 5 * QUAD])
-def test_a_row_is_added_in_whole_quads_and_nothing_else_is_touched(size):
+def test_add_row_adds_whole_quads_only(size):
     rng = np.random.default_rng(size)
     target, source = rng.normal(size=(2, 40))
     expected = target.copy()
@@ -44,14 +44,14 @@ def test_a_row_is_added_in_whole_quads_and_nothing_else_is_touched(size):
     np.testing.assert_allclose(target, expected, atol=1e-14)
 
 
-def test_a_row_may_be_added_to_another_row_of_the_same_array():
+def test_add_row_within_one_array():
     target = np.arange(12.0)
     call_row(target, 4, 2.0, target, 0, 4)
     np.testing.assert_array_equal(target, [0, 1, 2, 3, 4, 7, 10, 13, 8, 9, 10, 11])
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])
-def test_lanes(rows):
+def test_add_lanes(rows):
     rng = np.random.default_rng(0)
     target, factor, source = rng.normal(size=(3, 4 * LANES))
     expected = target.copy()
@@ -62,7 +62,7 @@ def test_lanes(rows):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_changes_of_four_lanes_are_transposed(dtype):
+def test_load_changes_transposes_four_lanes(dtype):
     source = np.random.default_rng(0).normal(size=60).astype(dtype)
     target = np.zeros(5 * LANES)
     places = (7, 20, 33, 49)
@@ -107,7 +107,7 @@ def lanes(array, start, stride):
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3])
-def test_several_steps_are_added_to_each_row(rows):
+def test_add_steps(rows):
     target, factor, source = np.random.default_rng(0).normal(size=(3, 20 * LANES))
     expected = target.copy()
     for row in range(rows):
@@ -117,7 +117,7 @@ def test_several_steps_are_added_to_each_row(rows):
     np.testing.assert_allclose(target, expected, atol=1e-14)
 
 
-def test_positions_on_the_way_and_after_several_steps():
+def test_add_changes():
     position, source = np.random.default_rng(0).normal(size=(2, 8 * LANES))
     changes, target = lanes(source, 0, 2 * LANES), np.zeros(STEPS * LANES)
     after = position[1 : 1 + LANES] + np.cumsum(changes, axis=0)
@@ -126,7 +126,7 @@ def test_positions_on_the_way_and_after_several_steps():
     np.testing.assert_allclose(position[1 : 1 + LANES], after[-1], atol=1e-14)
 
 
-def test_running_sums_of_products():
+def test_add_products():
     total, factor, source = np.random.default_rng(0).normal(size=(3, 8 * LANES))
     sums = total[1 : 1 + LANES] + np.cumsum(lanes(factor, 0, LANES) * lanes(source, 2, LANES), axis=0)
     target = np.zeros(STEPS * LANES)
@@ -135,7 +135,7 @@ def test_running_sums_of_products():
     np.testing.assert_allclose(total[1 : 1 + LANES], sums[-1], atol=1e-14)
 
 
-def test_a_word_of_two_letters_during_and_after_several_steps():
+def test_add_pair():
     level, middle, first, second = np.random.default_rng(0).normal(size=(4, 10 * LANES))
     halves, v, w = lanes(middle, 0, LANES), lanes(first, 0, LANES), lanes(second, 3, 2 * LANES)
     after = level[2 : 2 + LANES] + np.cumsum(halves * w, axis=0)
@@ -146,7 +146,7 @@ def test_a_word_of_two_letters_during_and_after_several_steps():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_four_lanes_are_stored_as_rows_the_first_one_at_last(dtype):
+def test_store_rows_writes_the_first_lane_last(dtype):
     source = np.random.default_rng(0).normal(size=5 * LANES)
     target = np.zeros(30, dtype)
     call_store(target, 3, 10, 3, 20, source)

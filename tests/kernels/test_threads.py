@@ -7,7 +7,7 @@ from logcde.kernels import threads
 
 
 @given(work=st.lists(st.integers(0, 30_000), max_size=40), workers=st.integers(1, 5))
-def test_every_piece_is_done_once(work, workers):
+def test_spread_runs_every_piece_once(work, workers):
     done = np.zeros(len(work), int)
 
     def run(first, last):
@@ -17,7 +17,7 @@ def test_every_piece_is_done_once(work, workers):
     assert (done == 1).all()
 
 
-def test_an_error_in_a_thread_reaches_the_caller():
+def test_spread_raises_errors_of_threads():
     def run(first, last):
         raise ZeroDivisionError
 

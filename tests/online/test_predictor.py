@@ -263,7 +263,7 @@ def test_refused_events_change_nothing():
     predictor.observe(0.3, {"a": 1.0})
     before = predictor.state()
     for time, values, words in [
-        (0.3, {"a": 2.0}, "not after the one before it|not after what is known"),
+        (0.3, {"a": 2.0}, "not after the previous one|not after what is known"),
         (0.2, {"a": 2.0}, "not after"),
         (-1.0, {"a": 2.0}, "not after what is known"),
         (float("nan"), {"a": 2.0}, "finite"),

@@ -1,4 +1,4 @@
-"""Which series of a data set collide: the report agrees with comparing every path and feature with every other."""
+"""`check_faithful` agrees with comparing every path and log-signature with every other; `unseen` counts the losses."""
 
 import dataclasses
 
@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logcde.embedding import Embedding
-from logcde.paths.canonical import Rows, alike
-from logcde.paths.faithful import Reason, check_faithful
+from logcde.paths.faithful import Reason, check_faithful, unseen
 from logcde.paths.realisation import realise
+from logcde.paths.rounding import Rows, alike
 from logcde.streams import Keep, Partition, Streams, Term
 from tests.embedding import strategies
 
@@ -72,7 +72,7 @@ def same_data(streams, one, other):
 
 @given(st.booleans().flatmap(few), strategies.embeddings, st.sampled_from([None, 1, 2, 4]))
 @settings(max_examples=80, deadline=None)
-def test_the_report_agrees_with_comparing_every_pair(streams, embedding, intervals):
+def test_check_faithful_agrees_with_comparing_every_pair(streams, embedding, intervals):
     partition = None if intervals is None else Partition.uniform(intervals)
     report = check_faithful(streams, embedding, partition)
     paths, count = realise(streams, embedding), len(streams)
@@ -107,7 +107,7 @@ def ends(path, cuts, series):
 # One by one.
 
 
-def test_counts_tell_repetitions_apart():
+def test_check_faithful_without_counts_repetitions_collide():
     streams = Streams.from_arrays(
         [[0.0, 1.0, 2.0], [1.0, 2.0], [1.0]],
         [[[0.0], [3.0], [3.0]], [[3.0], [3.0]], [[3.0]]],
@@ -122,7 +122,7 @@ def test_counts_tell_repetitions_apart():
     assert "Log-signatures were not compared" in str(report)
 
 
-def test_without_time_intervals_matter():
+def test_check_faithful_without_time_depends_on_intervals():
     streams = Streams.from_arrays([[0.5], [0.7], [1.5]], [[[3.0]]] * 3, horizon=2.0)
     blind = Embedding(time=False)
     assert groups(check_faithful(streams, blind), "path") == {frozenset([0, 1, 2])}
@@ -130,7 +130,7 @@ def test_without_time_intervals_matter():
     assert check_faithful(streams, blind, Partition.at([0.0, 0.6, 1.0, 2.0])).faithful
 
 
-def test_without_time_continuous_channels_matter_by_their_curve():
+def test_check_faithful_without_time_compares_curves_of_continuous_channels():
     streams = Streams.from_arrays([[1.0], [2.0], [2.0]], [[[3.0]]] * 3, horizon=[4.0, 8.0, 8.0])
     knots = [[0.0, 2.0, 4.0], [0.0, 1.0, 4.0, 8.0], [0.0, 4.0, 8.0]]
     streams = streams.with_continuous(("p",), knots, [[0.1, 0.3, 0.0], [0.1, 0.15, 0.3, 0.0], [0.1, 0.4, 0.0]])
@@ -139,7 +139,7 @@ def test_without_time_continuous_channels_matter_by_their_curve():
     assert groups(report, "features") == set()
 
 
-def test_features_collide_where_paths_do_not():
+def test_check_faithful_log_signatures_collide_where_paths_do_not():
     up = [[[1.0], [3.0], [0.0]], [[3.0], [1.0], [0.0]]]
     streams = Streams.from_arrays([[0.5, 1.0, 1.5]] * 2, up, horizon=2.0)
     report = check_faithful(streams, Embedding(1), Partition.uniform(1))
@@ -153,7 +153,7 @@ def test_features_collide_where_paths_do_not():
     assert check_faithful(streams, Embedding(1)).faithful
 
 
-def test_sums_in_another_order_are_the_same_to_rounding():
+def test_check_faithful_ignores_rounding_of_sums():
     rng = np.random.default_rng(0)
     steps = rng.normal(size=(200, 1))
     paths = [np.cumsum(steps[rng.permutation(200)], axis=0) for _ in range(50)]
@@ -163,7 +163,7 @@ def test_sums_in_another_order_are_the_same_to_rounding():
 
 
 @pytest.mark.parametrize("distance", [1e-12, 1e-9, 1e-3])
-def test_close_values_and_close_stamps_do_not_collide(distance):
+def test_check_faithful_separates_close_values_and_stamps(distance):
     times = [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [1.0, 2.0 + distance, 3.0]]
     table, close = [[1.0], [1.5], [-0.5]], [[1.0], [1.5 + distance], [-0.5]]
     streams = Streams.from_arrays(times, [table, close, table], horizon=4.0)
@@ -171,7 +171,7 @@ def test_close_values_and_close_stamps_do_not_collide(distance):
         assert check_faithful(streams, Embedding(depth), Partition.uniform(2)).faithful
 
 
-def test_in_single_precision_close_values_do_collide():
+def test_check_faithful_in_single_precision_close_values_collide():
     streams = Streams.from_arrays([[1.0, 2.0]] * 2, [[[1.0], [2.0]], [[1.0], [2.0 + 1e-9]]])
     partition = Partition.at([0.0, 1.5, 2.0])
     assert check_faithful(streams, Embedding(), partition).faithful
@@ -179,7 +179,7 @@ def test_in_single_precision_close_values_do_collide():
     assert groups(report, "features") == {frozenset([0, 1])}
 
 
-def test_duplicates_are_no_collision():
+def test_check_faithful_duplicates_are_no_collision():
     streams = Streams.from_arrays([[1.0], [1.0], [2.0]], [[[1.0]]] * 3, ids=["p", "q", "r"], horizon=2.0)
     report = check_faithful(streams, Embedding(), Partition.uniform(2))
     assert report.faithful
@@ -190,7 +190,7 @@ def test_duplicates_are_no_collision():
     assert check_faithful(once, Embedding()).duplicates == (("p", "q"),)
 
 
-def test_series_without_events():
+def test_check_faithful_series_without_events():
     nothing = np.zeros((0, 1))
     streams = Streams.from_arrays([[], [], [1.0]], [nothing, nothing, [[0.0]]], horizon=[3.0, 2.0, 3.0], empty=Keep())
     assert check_faithful(streams, Embedding(), Partition.uniform(2)).faithful
@@ -198,14 +198,14 @@ def test_series_without_events():
     assert groups(check_faithful(streams, VALUES_ONLY, Partition.uniform(2)), "path") == {frozenset([0, 1, 2])}
 
 
-def test_terms_that_do_not_reach_the_path():
+def test_check_faithful_terms_above_the_depth_collide():
     third = Term("third", ("a", ("a", "b")))
     streams = Streams.from_arrays([[1.0]] * 2, [[[1.0, 2.0]]] * 2, ("a", "b"), terms={third: [[0.5], [0.0]]})
     assert groups(check_faithful(streams, Embedding(2)), "path") == {frozenset([0, 1])}
     assert check_faithful(streams, Embedding(3), Partition.uniform(1)).faithful
 
 
-def test_series_with_partitions_of_their_own():
+def test_check_faithful_with_a_partition_for_each_series():
     streams = Streams.from_arrays([[1.0]] * 3, [[[1.0]]] * 3, horizon=[2.0, 2.0, 4.0])
     partition = Partition.at([[0.0, 2.0], [0.0, 1.0, 2.0], [0.0, 1.0, 4.0]])
     report = check_faithful(streams, VALUES_ONLY, partition)
@@ -214,7 +214,7 @@ def test_series_with_partitions_of_their_own():
     assert groups(check_faithful(streams, Embedding(), part), "features") == {frozenset([0, 1, 2])}
 
 
-def test_a_long_report_is_cut():
+def test_check_faithful_long_report_is_truncated():
     values = np.arange(40.0).repeat(2).reshape(80, 1, 1)
     times = np.arange(1.0, 81.0)[:, None]
     streams = Streams.from_arrays(times, values, horizon=100.0)
@@ -224,7 +224,7 @@ def test_a_long_report_is_cut():
     assert report.collisions[0].series == (0, 1)
 
 
-def test_many_series():
+def test_check_faithful_on_thousands_of_series():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(3_000, 4, 2)).round(1)
     times = np.sort(rng.uniform(0, 1, (3_000, 4)), axis=1)
@@ -240,7 +240,7 @@ def test_many_series():
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30), st.data())
 @settings(max_examples=100, deadline=None)
-def test_alike(rows, data):
+def test_alike_groups_rows_that_agree_to_rounding(rows, data):
     labels, values = np.array(rows)[:, 0], np.array(rows)[:, 1:] / 7
     noise = np.array(data.draw(st.lists(st.integers(-1, 1), min_size=len(rows), max_size=len(rows))))[:, None] * 1e-15
     block = data.draw(st.integers(1, 5))
@@ -252,3 +252,31 @@ def test_alike(rows, data):
     for one in range(len(rows)):
         for other in range(len(rows)):
             assert (found[one] == found[other]) == (rows[one] == rows[other])
+
+
+# What would be lost without counts or time.
+
+
+def three_series():
+    values = [[[1.0, 0.0], [1.0, NAN], [2.0, NAN]], [[1.0, NAN], [2.0, NAN]], [[1.0, NAN], [2.0, NAN]]]
+    return Streams.from_arrays([[0.0, 1.0, 4.0], [0.0, 4.0], [0.0, 3.0]], values, ("a", "b"), ids=["p", "q", "r"])
+
+
+def test_unseen_counts_repeats_gaps_and_collisions():
+    lost = unseen(three_series())
+    # The first value of b is 0, the base point of every channel: without counts it leaves no trace.
+    assert (lost.observations, lost.repeats, lost.events, lost.silent) == (8, 2, 7, 1)
+    assert (lost.gaps, lost.shortest_gap, lost.longest_gap) == (4, 1.0, 4.0)
+    assert lost.same_without_counts == (("p", "q"),)
+    assert lost.same_without_time == (("q", "r"),)
+    assert lost.compared == lost.series == 3
+
+
+def test_unseen_report_in_words():
+    text = str(unseen(three_series()))
+    assert "2 of 8 observations (25.0%) would leave no trace" in text
+    assert "In 1 group of series (2 series), such as 'p', 'q', different series" in text
+    assert "4 gaps between events, from 1 to 4, would leave no trace" in text
+    few = str(unseen(three_series(), most=2))
+    assert "Only the first 2 of 3 series were compared" in few
+    assert "No two different series would become the same." in few

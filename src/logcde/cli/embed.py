@@ -133,7 +133,7 @@ def _feature_tables(
     pyarrow = arrow()
     every = intervals_of(streams, cuts)
     step = max(1, NUMBERS_IN_MEMORY // coordinates.basis.dimension)
-    for first in range(0, every.count, step):
+    for first in range(0, every.size, step):
         some = every.take(slice(first, first + step))
         values = np.asfortranarray(compose(streams, some, coordinates, dtype))
         origins = None if streams.origins is None else streams.origins[some.series]

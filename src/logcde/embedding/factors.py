@@ -116,7 +116,7 @@ def _with_gaps(
     terms = np.zeros((2 * len(time), events.terms.shape[1]))
     terms[1::2][is_event] = events.terms[event[is_event]]
 
-    edges = np.searchsorted(interval, np.arange(intervals.count + 1)) * 2
+    edges = np.searchsorted(interval, np.arange(intervals.size + 1)) * 2
     factors = Factors(np.repeat(time, 2), offsets, letters, amounts, terms)
     return factors, intervals._replace(begin=edges[:-1], end=edges[1:])
 
@@ -134,7 +134,7 @@ def _moments(streams: Streams, intervals: Intervals) -> tuple[np.ndarray, ...]:
     for s, part in _parts(intervals.series, len(streams)):
         low[part] = np.searchsorted(knots.of(s)[0], intervals.start[part], side="right") + knots.offsets[s]
         high[part] = np.searchsorted(knots.of(s)[0], intervals.stop[part], side="left") + knots.offsets[s]
-    which = np.arange(intervals.count)
+    which = np.arange(intervals.size)
     inner_knots = _ranges(low, high - low)
     events = _ranges(intervals.begin, intervals.end - intervals.begin)
     none = np.full_like(which, -1)

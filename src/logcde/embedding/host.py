@@ -38,7 +38,7 @@ def embed(
     else:
         values = np.zeros((len(lengths), lengths.max(initial=0), flat.shape[1]), dtype)
         first = cuts.offsets[:-1] - np.arange(len(lengths))
-        values[intervals.series, np.arange(intervals.count) - first[intervals.series]] = flat
+        values[intervals.series, np.arange(intervals.size) - first[intervals.series]] = flat
     return LogSignatures(values, lengths, coordinates.basis)
 
 
@@ -46,8 +46,8 @@ def compose(
     streams: Streams, intervals: Intervals, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
 ) -> Float[np.ndarray, "interval lie"]:
     """Compute the log-signature of each interval; intervals must be in the order of their series."""
-    out = np.empty((intervals.count, coordinates.basis.dimension), dtype)
-    if not intervals.count:
+    out = np.empty((intervals.size, coordinates.basis.dimension), dtype)
+    if not intervals.size:
         return out
     width, depth = coordinates.basis.width, coordinates.depth
     state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)

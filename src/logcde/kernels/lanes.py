@@ -22,11 +22,11 @@ class BlockPlaces(NamedTuple):
 
     Attributes:
         place: Where the lane's block begins in the values.
-        count: How many values the block has.
+        length: How many values the block has.
     """
 
     place: np.ndarray
-    count: np.ndarray
+    length: np.ndarray
 
 
 @kernel
@@ -57,23 +57,23 @@ def load_steps(group, k, n, intervals, events, channels, places, moves):
     order, first, live = group
     series, begin, end = intervals.series, intervals.begin, intervals.end
     offsets, values = events.offsets, events.value
-    place, count = places
+    place, length = places
     d = index(channels)
     lanes = index(LANES)
     filled = index((n + STEPS - 1) // STEPS * STEPS) * d
-    count[:] = 0
+    length[:] = 0
     for lane in range(live):
         q = order[first + lane]
         place[lane] = index(begin[q] + k) * d
-        count[lane] = index(max(0, min(n, end[q] - begin[q] - k))) * d
+        length[lane] = index(max(0, min(n, end[q] - begin[q] - k))) * d
     for four in range(0, LANES, 4):
         skip = index(0)
         if k == 0:
             for lane in range(four, min(four + 4, live)):
                 q = order[first + lane]
-                if begin[q] == offsets[series[q]] and count[lane] > 0:
+                if begin[q] == offsets[series[q]] and length[lane] > 0:
                     skip = d
-        common = min(min(count[four], count[four + 1]), min(count[four + 2], count[four + 3]))
+        common = min(min(length[four], length[four + 1]), min(length[four + 2], length[four + 3]))
         m = skip
         while m + index(4) <= common:
             load_changes(
@@ -82,16 +82,16 @@ def load_steps(group, k, n, intervals, events, channels, places, moves):
             )  # fmt: skip
             m += index(4)
         for lane in range(four, four + 4):
-            if skip > 0 and count[lane] > 0:
+            if skip > 0 and length[lane] > 0:
                 q = order[first + lane]
                 for entry in range(d):
                     p = place[lane] + entry
                     previous = np.float64(values[p - d]) if begin[q] != offsets[series[q]] else 0.0
                     moves[entry * lanes + index(lane)] = values[p] - previous
-            for entry in range(m, count[lane]):
+            for entry in range(m, length[lane]):
                 p = place[lane] + entry
                 moves[entry * lanes + index(lane)] = np.float64(values[p]) - np.float64(values[p - d])
-            for entry in range(count[lane], filled):
+            for entry in range(length[lane], filled):
                 moves[entry * lanes + index(lane)] = 0.0
 
 

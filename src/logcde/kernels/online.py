@@ -5,8 +5,8 @@ and the `Alphabet`. Then come the last value of each channel, space for one even
 as in `logcde.kernels.depth2` at depth two and as in `logcde.kernels.depth_n` otherwise. Factors are composed as they
 are offline, so the numbers agree to rounding.
 
-Entry points take plain arrays. Composing one event takes about a microsecond, and a call from Python would spend
-several times as long on inspecting a record; inside, arrays are grouped into the records that other kernels take.
+Entry points take plain arrays: composing one event takes about a microsecond, and passing a record from Python would
+take as long again. Inside, arrays are grouped into the records that other kernels take.
 """
 
 import numpy as np

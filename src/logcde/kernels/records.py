@@ -1,8 +1,9 @@
 """Named records of the arrays that kernels take together: each field is documented here, once.
 
-Numba passes a NamedTuple between compiled functions at no cost, but a call from Python has to inspect its fields: about
-one microsecond for each array. That is nothing for a call that composes many intervals, and too much for a call that
-composes one event, so the entry points of `logcde.kernels.online` and `logcde.kernels.serve` take plain arrays.
+Numba passes a NamedTuple between compiled functions at no cost, but a call from Python with a record of five arrays
+takes more than twice as long as one with the arrays (about 1.2 instead of 0.5 microseconds). That is nothing for a call
+that composes many intervals, and too much for a call that composes one event, so the entry points of
+`logcde.kernels.online` and `logcde.kernels.serve` take plain arrays.
 """
 
 from typing import NamedTuple
@@ -48,7 +49,7 @@ class Intervals(NamedTuple):
     stop: np.ndarray
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """Number of intervals."""
         return len(self.series)
 

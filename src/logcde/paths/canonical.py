@@ -92,7 +92,7 @@ def _labels(columns: list[Column], count: int) -> np.ndarray:
 def _interval_numbers(streams: Streams, cuts: Cuts) -> np.ndarray:
     """The query interval of each event within its series; -1 before the first, one past the last after it."""
     intervals = intervals_of(streams, cuts)
-    number = np.arange(intervals.count) - (cuts.offsets[:-1] - np.arange(len(streams)))[intervals.series]
+    number = np.arange(intervals.size) - (cuts.offsets[:-1] - np.arange(len(streams)))[intervals.series]
     interval, series = interval_of_events(intervals, len(streams.times)), owners(streams.offsets)
     outside = np.where(streams.times < cuts.points[cuts.offsets[:-1]][series], -1, np.diff(cuts.offsets)[series] - 1)
     return np.where(interval >= 0, number[interval], outside)

@@ -156,7 +156,7 @@ def _feature_labels(
         rounding = ROUNDING * scales(some, intervals, coordinates)
         if precision > EPSILON:
             rounding += precision * np.abs(values)
-        place = np.arange(intervals.count) - offsets_of(lengths[index])[intervals.series]
+        place = np.arange(intervals.size) - offsets_of(lengths[index])[intervals.series]
         padded = np.zeros((2, len(index), longest, dimension))
         padded[:, intervals.series, place] = values, rounding
         return Rows(*padded.reshape(2, len(index), -1))

@@ -114,7 +114,7 @@ def scales(streams: Streams, intervals: Intervals, coordinates: Coordinates) -> 
     """
     basis = coordinates.basis
     variation = _variation(streams, intervals, coordinates)
-    result = np.empty((intervals.count, basis.dimension))
+    result = np.empty((intervals.size, basis.dimension))
     for level in range(1, coordinates.depth + 1):
         part = basis.level(level)
         result[:, part] = variation[:, np.array(basis.words[part], np.int64).reshape(-1, level)].prod(axis=2)
@@ -125,7 +125,7 @@ def _variation(
     streams: Streams, intervals: Intervals, coordinates: Coordinates
 ) -> Float64[np.ndarray, "interval letter"]:
     """The total variation of each letter in each interval."""
-    channels, count, width = coordinates.channels, intervals.count, coordinates.basis.width
+    channels, count, width = coordinates.channels, intervals.size, coordinates.basis.width
     event_interval = interval_of_events(intervals, len(streams.times))
     interval = np.repeat(event_interval, np.diff(streams.obs_offsets))
     inside = interval >= 0

@@ -58,7 +58,7 @@ def test_jit_vmap_and_leading_axes_agree(operation):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_derivatives_in_both_modes(operation):
+def test_forward_and_reverse_derivatives(operation):
     x, y = elements()
 
     def numbers(a, b):
@@ -69,7 +69,7 @@ def test_derivatives_in_both_modes(operation):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_precision_is_kept(operation, dtype):
+def test_operations_keep_precision(operation, dtype):
     result = jax.eval_shape(operation, *elements(dtype))
     assert {leaf.dtype for leaf in jax.tree.leaves(result)} == {np.dtype(dtype)}
 
@@ -79,7 +79,7 @@ def test_single_precision_agrees_with_double():
     np.testing.assert_allclose(single.coordinates, double.coordinates, rtol=1e-4, atol=1e-4)
 
 
-def test_leading_axes_broadcast():
+def test_operations_broadcast_leading_axes():
     x, y = elements(np.float64, 4)
     first = Lie(y.coordinates[0], BASIS)
     repeated = Lie(jnp.broadcast_to(first.coordinates, y.coordinates.shape), BASIS)

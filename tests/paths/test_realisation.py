@@ -1,4 +1,4 @@
-"""Polygons with a given log-signature, and the corners of a path."""
+"""Polygons with a given log-signature (`realisation`), and the corners of a path (`canonical`)."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +12,7 @@ from logcde.paths.realisation import log_signature, polygon
 
 
 @pytest.mark.parametrize(("width", "depth"), [(1, 3), (2, 1), (2, 2), (2, 5), (3, 4), (4, 3)])
-def test_a_polygon_has_the_log_signature_it_was_made_for(width, depth):
+def test_polygon_has_the_given_log_signature(width, depth):
     basis = Basis.of_width(width, depth)
     for seed, scale in enumerate((1.0, 1e-3, 30.0)):
         # Level n is of the size of scale**n, as it is for a path of that size.
@@ -24,7 +24,7 @@ def test_a_polygon_has_the_log_signature_it_was_made_for(width, depth):
         np.testing.assert_allclose(steps[1:].sum(axis=0), 0, atol=1e-13 * scale)
 
 
-def test_a_small_area_is_kept_beside_a_long_step():
+def test_polygon_keeps_a_small_area_next_to_a_long_step():
     basis = Basis.of_width(2, 3)
     element = np.zeros(basis.dimension)
     element[:3] = 1e6, 1e6, 1e-3
@@ -36,7 +36,7 @@ def test_a_small_area_is_kept_beside_a_long_step():
     np.testing.assert_allclose(after[3:], [-500.0, 500.0], rtol=1e-6)
 
 
-def test_no_terms_no_loops():
+def test_polygon_without_terms_has_no_loops():
     basis = Basis.of_width(3, 4)
     assert len(polygon(np.append([1.0, 2.0, 3.0], np.zeros(basis.dimension - 3)), basis)) == 1
 

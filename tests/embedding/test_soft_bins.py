@@ -1,4 +1,4 @@
-"""Levels: every engine shares an observation between the two levels next to it, and nothing of the data is lost."""
+"""Soft bins: every engine splits an observation between its two nearest knots, and no data are lost."""
 
 import dataclasses
 import itertools
@@ -25,23 +25,23 @@ from tests.embedding.test_host import assert_close, flat
 from tests.embedding.test_index import one_by_one, some_queries, some_streams
 from tests.embedding.test_online import a_stream, replay
 
-LEVELS = SoftBins(("a", "b"), ((-0.5, 0.7, 2.0, 2.5), (0.5,)))
-SCALES = ChannelScaler(
+BINS = SoftBins(("a", "b"), ((-0.5, 0.7, 2.0, 2.5), (0.5,)))
+SCALER = ChannelScaler(
     ("a", "b"), (ChannelScale(centre=0.3, spread=0.7, low=-0.8, high=2.0), ChannelScale(spread=3.0, bend=1.0))
 )
 
 
 def expected(streams, partition, embedding):
-    """The slow reference, of streams in which what each level has counted is the value of one more channel."""
+    """The slow reference on streams in which the running total of each bin is the value of a further channel."""
     coordinates = embedding.coordinates(streams.schema)
-    names = [letter.replace("#", "level ") for letter in coordinates.letters[: coordinates.discrete]]
+    names = [letter.replace("#", "bin ") for letter in coordinates.letters[: coordinates.discrete]]
     schema = dataclasses.replace(streams.schema, channels=tuple(names))
-    wide = with_level_channels(coordinates.scaled(streams), embedding, schema)
+    wide = with_bin_channels(coordinates.scaled(streams), embedding, schema)
     letters = dataclasses.replace(coordinates, schema=schema, counts=False, scaler=None, soft_bins=None)
     return np.stack(list(reference(wide, partition, letters)))
 
 
-def with_level_channels(scaled, embedding, schema):
+def with_bin_channels(scaled, embedding, schema):
     """Observation by observation, in plain Python."""
     soft_bins, scaler = embedding.soft_bins, embedding.scaler
     knots = [
@@ -57,9 +57,9 @@ def with_level_channels(scaled, embedding, schema):
             for obs in range(series.obs_offsets[event], series.obs_offsets[event + 1]):
                 c, x = int(series.channel[obs]), series.value[obs]
                 row[c] = x
-                for level, share in enumerate([1.0, *shares(x, knots[c])] if len(knots[c]) > 1 else [1.0]):
-                    counted[first[c] + level] += share
-                    row[int(first[c]) + level] = counted[first[c] + level]
+                for place, share in enumerate([1.0, *shares(x, knots[c])] if len(knots[c]) > 1 else [1.0]):
+                    counted[first[c] + place] += share
+                    row[int(first[c]) + place] = counted[first[c] + place]
             channel += sorted(row)
             value += [row[c] for c in sorted(row)]
             offsets.append(len(channel))
@@ -73,7 +73,7 @@ def with_level_channels(scaled, embedding, schema):
 
 
 def shares(x, knots):
-    """What each level gets, written out."""
+    """The share of each bin, written out."""
     got = [0.0] * len(knots)
     below = [n for n, knot in enumerate(knots) if knot <= x]
     if not below:
@@ -92,19 +92,19 @@ CASES = {
     "depth 1": (plain, 1, {}),
     "depth 2": (plain, 2, {}),
     "depth 3": (plain, 3, {}),
-    "scales, depth 1": (plain, 1, {"scales": SCALES}),
-    "scales, depth 3": (plain, 3, {"scales": SCALES}),
+    "scaler, depth 1": (plain, 1, {"scaler": SCALER}),
+    "scaler, depth 3": (plain, 3, {"scaler": SCALER}),
     "no time": (plain, 2, {"time": False}),
-    "continuous, depth 2": (with_continuous, 2, {"scales": SCALES}),
+    "continuous, depth 2": (with_continuous, 2, {"scaler": SCALER}),
     "continuous, depth 3": (with_continuous, 3, {"time": False}),
     "terms": (with_terms, 3, {}),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_engines_and_the_reference(case):
+def test_soft_bins_all_engines_match_dense_reference(case):
     make, depth, options = CASES[case]
-    streams, embedding = make(), Embedding(depth, soft_bins=LEVELS, **options)
+    streams, embedding = make(), Embedding(depth, soft_bins=BINS, **options)
     found = embedding(streams, RAGGED)
     assert_close(flat(found), expected(streams, RAGGED, embedding))
     np.testing.assert_allclose(embedding.on_device(streams, RAGGED).values, found.values, atol=1e-11)
@@ -117,8 +117,8 @@ def synchronous():
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_streams_that_observe_everything_at_once(depth):
-    streams, embedding, partition = synchronous(), Embedding(depth, soft_bins=LEVELS), Partition.every_events(4)
+def test_soft_bins_of_synchronous_streams(depth):
+    streams, embedding, partition = synchronous(), Embedding(depth, soft_bins=BINS), Partition.every_events(4)
     assert streams.synchronous
     found = embedding(streams, partition)
     assert_close(flat(found), expected(streams, partition, embedding))
@@ -127,7 +127,7 @@ def test_streams_that_observe_everything_at_once(depth):
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("make", [plain, with_continuous, with_terms, synchronous])
-def test_one_level_is_the_plain_count(make, depth):
+def test_soft_bins_with_one_knot_are_the_plain_count(make, depth):
     streams, one = make(), SoftBins(("a", "b"), ((0.5,), (7.0,)))
     levelled, counted = (
         Embedding(depth, soft_bins=soft_bins)(streams, Partition.uniform(3)) for soft_bins in (one, None)
@@ -138,7 +138,7 @@ def test_one_level_is_the_plain_count(make, depth):
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize(("terms", "continuous"), [(False, False), (True, True)])
-def test_online_equals_offline(depth, terms, continuous):
+def test_soft_bins_online_matches_host_engine(depth, terms, continuous):
     cuts = np.array([0.0, 0.25, 0.3, 0.8, 1.0])
     for seed in range(3):
         streams, _, values = a_stream(seed, terms=terms, continuous=continuous)
@@ -149,7 +149,7 @@ def test_online_equals_offline(depth, terms, continuous):
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_blocks_and_steps_of_events(depth):
+def test_soft_bins_online_blocks_and_steps(depth):
     streams, times, values = a_stream(5)
     values[3] = NAN  # no event
     embedding = Embedding(depth, soft_bins=SoftBins.fit(streams, (0.2, 0.5, 0.8)), scaler=ChannelScaler.fit(streams))
@@ -165,8 +165,8 @@ def test_blocks_and_steps_of_events(depth):
     np.testing.assert_array_equal(again.copy().state(), again.state())
 
 
-def test_bad_events_are_refused_and_leave_no_trace():
-    online = Embedding(soft_bins=LEVELS).online(Schema(("a", "b")))
+def test_soft_bins_online_refused_events_do_not_change_state():
+    online = Embedding(soft_bins=BINS).online(Schema(("a", "b")))
     online.observe(1.0, {"a": 1.0})
     before = online.state()
     with pytest.raises(StreamError, match="8 values for 2 channels"):
@@ -175,17 +175,17 @@ def test_bad_events_are_refused_and_leave_no_trace():
         online.observe(2.0, np.array([1.0, np.inf]))
     with pytest.raises(StreamError, match="Channel 'b' is infinite at 2.0"):
         online.observe_many([2.0], [[1.0, np.inf]])
-    with pytest.raises(StreamError, match="not after the one before it"):
+    with pytest.raises(StreamError, match="not after the previous one"):
         online.observe(1.0, [1.0, 2.0])
     online.observe(2.0, [NAN, NAN])
     np.testing.assert_array_equal(online.state(), before)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_any_interval_of_an_index_also_after_changes(depth):
+def test_soft_bins_index_matches_host_engine_after_changes(depth):
     rng = np.random.default_rng(depth)
     times, values, streams = some_streams(rng, sizes=(5, 150))
-    embedding = Embedding(depth, soft_bins=SoftBins(("a", "b"), ((-1.0, 0.0, 1.0), (0.0,))), scaler=SCALES)
+    embedding = Embedding(depth, soft_bins=SoftBins(("a", "b"), ((-1.0, 0.0, 1.0), (0.0,))), scaler=SCALER)
     index = embedding.index(streams)
     for s in (0, 1, 1, 1, 1):
         n = int(rng.integers(1, len(times[s]) - 1))
@@ -208,9 +208,9 @@ def test_any_interval_of_an_index_also_after_changes(depth):
     assert_close(windows, one_by_one(embedding, now, np.full(len(ends), 1), bounds), 1e-10)
 
 
-def test_gradients_in_values():
+def test_soft_bins_gradients_in_values():
     streams = Streams.from_arrays([[0.3, 0.8, 1.7]], [[[1.0, NAN], [-0.2, 0.4], [3.0, 1.5]]], channels=("a", "b"))
-    padded = Embedding(2, soft_bins=LEVELS).pad(streams, Partition.uniform(2))[0]
+    padded = Embedding(2, soft_bins=BINS).pad(streams, Partition.uniform(2))[0]
 
     @jax.jit
     def numbers(values):
@@ -219,12 +219,12 @@ def test_gradients_in_values():
     check_grads(numbers, (padded.values,), order=1, modes=("fwd", "rev"), rtol=1e-6, atol=1e-6)
     slopes = np.asarray(jax.jacobian(numbers)(padded.values))
     assert np.isfinite(slopes).all()
-    assert np.abs(slopes[:, 4, 1, 0]).max() > 0.1  # of '#a~0.7' in the value of a that is between two levels
+    assert np.abs(slopes[:, 4, 1, 0]).max() > 0.1  # of '#a~0.7' in the value of a that is between two knots
 
 
-def test_single_precision():
+def test_soft_bins_single_precision():
     streams = plain()
-    double, single = (Embedding(2, soft_bins=LEVELS, scaler=SCALES, dtype=dtype) for dtype in (np.float64, np.float32))
+    double, single = (Embedding(2, soft_bins=BINS, scaler=SCALER, dtype=dtype) for dtype in (np.float64, np.float32))
     expected = double(streams, RAGGED).values
     np.testing.assert_array_equal(single(streams, RAGGED).values, expected.astype(np.float32))
     on_device = single.on_device(streams, RAGGED).values
@@ -234,10 +234,10 @@ def test_single_precision():
     assert np.isfinite(Embedding(1, soft_bins=near, dtype=np.float32).on_device(streams, RAGGED).values).all()
 
 
-def test_threads_change_nothing():
+def test_soft_bins_are_independent_of_threads():
     rng = np.random.default_rng(0)
     streams = Streams.from_dense(rng.normal(size=(30, 400, 2)), channels=("a", "b"))
-    embedding, partition = Embedding(1, soft_bins=LEVELS), Partition.uniform(2)
+    embedding, partition = Embedding(1, soft_bins=BINS), Partition.uniform(2)
     np.testing.assert_array_equal(
         embedding(streams, partition, threads=1).values, embedding(streams, partition, threads=3).values
     )
@@ -245,7 +245,7 @@ def test_threads_change_nothing():
 
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_paths_are_decoded_and_have_the_log_signatures(data):
+def test_soft_bins_paths_decode_and_have_the_log_signatures(data):
     some = data.draw(streams(continuous=True))
     soft_bins = SoftBins.fit(some, np.linspace(0, 1, data.draw(st.integers(1, 4))).tolist())
     embedding, partition = Embedding(2, soft_bins=soft_bins), data.draw(partitions(some))
@@ -259,7 +259,7 @@ def test_paths_are_decoded_and_have_the_log_signatures(data):
             assert_close(log_signature(np.diff(path.between(*pair), axis=0), path.basis), values, 1e-9)
 
 
-def test_series_that_differ_in_one_value_only_are_told_apart_by_levels():
+def test_soft_bins_tell_apart_series_that_differ_in_one_value():
     streams = Streams.from_arrays([[0.1, 0.2, 0.3]] * 2, [[[1.0], [2.0], [1.0]], [[1.0], [3.0], [1.0]]], ids=["x", "y"])
     soft_bins, partition = SoftBins.fit(streams, (0.0, 0.5, 1.0)), Partition.uniform(1)
     assert not lc.check_faithful(streams, Embedding(1), partition).faithful
@@ -271,7 +271,7 @@ def test_series_that_differ_in_one_value_only_are_told_apart_by_levels():
     knots=st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=6, unique=True).map(sorted),
     values=st.lists(st.floats(-2e6, 2e6), min_size=1, max_size=20),
 )
-def test_shares_add_up_to_one_and_give_inner_values_back(knots, values):
+def test_hat_basis_weights_add_up_to_one_and_interpolate(knots, values):
     hat_basis = HatBasis.of(SoftBins(("a",), (tuple(knots),)), None)
     values = np.array(values)
     weights = hat_basis.weights(values[:, None])
@@ -288,7 +288,7 @@ def test_shares_add_up_to_one_and_give_inner_values_back(knots, values):
     np.testing.assert_allclose(dense, np.column_stack([values, weights]), atol=1e-12)
 
 
-def test_levels_that_limits_make_one_count_for_the_last():
+def test_hat_basis_merges_knots_that_are_clipped_to_one():
     soft_bins = SoftBins(("a",), ((1.0, 2.0, 5.0, 6.0),))
     hat_basis = HatBasis.of(
         soft_bins, ChannelScaler(("a",), (ChannelScale(centre=1.0, spread=2.0, low=2.0, high=5.0),))
@@ -297,7 +297,7 @@ def test_levels_that_limits_make_one_count_for_the_last():
     np.testing.assert_allclose(hat_basis.weights(scaled), [[1, 0, 1, 0, 0], [1, 0, 2 / 3, 0, 1 / 3], [1, 0, 0, 0, 1]])
 
 
-def test_levels_are_quantiles():
+def test_soft_bins_fit_takes_quantiles():
     streams = Streams.from_arrays(
         [np.arange(1.0, 9.0)], [np.column_stack([np.arange(8.0), np.full(8, 7.0), [0] * 7 + [1], np.full(8, NAN)])]
     )
@@ -312,30 +312,30 @@ def test_levels_are_quantiles():
     assert hash(SoftBins.fit(streams)) == hash(SoftBins.fit(streams))
 
 
-def test_names_are_short_and_differ():
+def test_soft_bins_letters_are_short_and_different():
     soft_bins = SoftBins(("a", "b", "c"), ((60.0, 75.25), (0.1234567, 0.1234568), (3.0,)))
     letters = Embedding(1, soft_bins=soft_bins).basis(Schema(("a", "b", "c"))).letters
     assert letters == ("a", "b", "c", "#a", "#a~60", "#a~75.25", "#b", "#b~0.1234567", "#b~0.1234568", "#c", "time")
 
 
-def test_what_is_refused():
+def test_soft_bins_refuse_bad_knots_and_other_channels():
     with pytest.raises(EmbeddingError, match="counts=False"):
-        Embedding(counts=False, soft_bins=LEVELS)
-    with pytest.raises(StreamError, match="soft bins are those of the channels 'a', 'b'"):
-        Embedding(soft_bins=LEVELS)(Streams.from_arrays([[1.0]], [[[1.0]]]), Partition.uniform(1))
+        Embedding(counts=False, soft_bins=BINS)
+    with pytest.raises(StreamError, match="channels 'a', 'b'"):
+        Embedding(soft_bins=BINS)(Streams.from_arrays([[1.0]], [[[1.0]]]), Partition.uniform(1))
     for knots in ((), (1.0, 1.0), (2.0, 1.0), (np.inf,), (NAN,)):
-        with pytest.raises(StreamError, match="The knots of 'a' are"):
+        with pytest.raises(StreamError, match="of 'a'"):
             SoftBins(("a",), (knots,))
-    with pytest.raises(StreamError, match="2 channels and knots of 1"):
+    with pytest.raises(StreamError, match="2 channels"):
         SoftBins(("a", "b"), ((1.0,),))
     for shares in ((), (0.5, 1.5), (NAN,)):
-        with pytest.raises(StreamError, match="The shares are"):
+        with pytest.raises(StreamError, match="shares"):
             SoftBins.fit(plain(), shares)
 
 
-def test_models_with_levels_are_saved_and_served(tmp_path):
+def test_soft_bins_model_is_saved_and_served(tmp_path):
     streams = plain()[:1]
-    embedding = Embedding(1, scaler=SCALES, soft_bins=LEVELS)
+    embedding = Embedding(1, scaler=SCALER, soft_bins=BINS)
     logsigs = embedding(streams, Partition.every(1.0))
     assert lc.models.linear.channels_of(logsigs.basis) == 2
     model = lc.log_slice(
