@@ -35,8 +35,8 @@ def fingerprint_of(task: Task, state: State, data: PyTree, options: dict[str, ob
     shapes = jax.tree.map(lambda leaf: (leaf.shape, str(leaf.dtype)), parameters)
     return {
         "model": _digest(f"{jax.tree.structure(parameters)} {shapes} {jax.tree.leaves(task.rest)}"),
-        "optimiser": _digest(f"{update} {_checksum(state.optimiser)}"),
-        "data": f"{_checksum(data):08x}",
+        "optimiser": _digest(f"{update} {_data_checksum(state.optimiser)}"),
+        "data": f"{_data_checksum(data):08x}",
         **{name: str(value) for name, value in options.items()},
     }
 
