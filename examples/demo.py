@@ -23,11 +23,10 @@ from logcde._files import whole_file
 from logcde.algebra import log as tensor_log
 from logcde.algebra import multiply_exp, project, unit
 from logcde.baselines import HeldControl, gru_d
-from logcde.cli.table import TableOptions
-from logcde.cli.targets import TargetOptions
+from logcde.cli.table import Table
+from logcde.cli.targets import Answers
 from logcde.cli.train import Train
-from logcde.cli.train_options import TrainOptions
-from logcde.cli.training import Fitted
+from logcde.cli.training import Fitted, Learning
 from logcde.datasets import Dataset
 from logcde.datasets.sinusoid import CHANNELS, HORIZON, Sinusoids, sinusoids
 from logcde.embedding import Embedding
@@ -129,9 +128,9 @@ def kept(waves: Waves) -> str:
 def learn(waves: Waves, size: Size, folder: Path) -> Fitted:
     """What `logcde train` does, and the folder that it writes."""
     return Train(
-        TableOptions(waves.observations, horizon=f"{HORIZON:g}"),
-        TargetOptions(targets=waves.targets),
-        TrainOptions(hidden=size.hidden, steps=size.steps),
+        Table(waves.observations, horizon=f"{HORIZON:g}"),
+        Answers(targets=waves.targets),
+        Learning(hidden=size.hidden, steps=size.steps),
         output=folder,
         overwrite=True,
         fresh=True,
@@ -144,7 +143,7 @@ def fill(waves: Waves, fitted: Fitted, size: Size) -> Filled:
     known = np.setdiff1d(np.arange(len(data)), held_out)
     held = HeldControl(dtype=np.float32)(data.streams, data.partition)
     inputs = Inputs.of(held)
-    learning = TrainOptions(steps=size.steps)
+    learning = Learning(steps=size.steps)
     rising = max(1, round(WARMUP * size.steps))
     rate = optax.warmup_cosine_decay_schedule(0.0, learning.rate, rising, max(size.steps, rising + 1))
     began = time.monotonic()
@@ -168,9 +167,9 @@ def fill(waves: Waves, fitted: Fitted, size: Size) -> Filled:
 
 def comparison(fitted: Fitted, rival: Filled) -> str:
     """Both models side by side."""
-    scored = fitted.scores
+    scored = fitted.held_out
     assert scored is not None
-    ours, theirs = (np.square(found - scored.truth).mean(axis=0) for found in (scored.predictions.value, rival.prediction))
+    ours, theirs = (np.square(found - scored.truth).mean(axis=0) for found in (scored.found.value, rival.prediction))
     head = f"  {'':10} {'mse':>8} {'of x1':>8} {'of x2':>8} {'steps':>7} {'seconds':>8} {'parameters':>11}"
     rows = [
         f"  {name:10} {error.mean():8.4f} {error[0]:8.4f} {error[1]:8.4f} {steps:7,} {seconds:8.0f} {count:11,}"
@@ -214,18 +213,18 @@ def online(fitted: Fitted, series: int = 4, times: int = 8) -> str:
 
 def draw(waves: Waves, fitted: Fitted, rival: Filled, file: Path) -> None:
     """One held-out series: when it was observed, the waves, and what both models said at query times."""
-    scored = fitted.scores
+    scored = fitted.held_out
     assert scored is not None
     series = int(held_out_of(fitted)[0])
     mine = np.flatnonzero(scored.ids == _name(series))
-    at = scored.predictions.time[mine]
+    at = scored.found.time[mine]
     figure = plot.figure_of(9, 6.4)
     top, *panels = figure.subplots(1 + len(CHANNELS), 1, sharex=True, height_ratios=(1, 2, 2))
     plot.raster(top, waves.data.streams, series)
     top.set_title("Observed: a tick for each value, each channel at times of its own", loc="left", fontsize=10)
     grid = np.linspace(0, HORIZON, 400)
     curve = waves.drawn.waves(series, grid)
-    predictions = {"Log-SLiCE": (scored.predictions.value, "o", 2), "GRU-D, which holds values": (rival.prediction, "^", 3)}
+    predictions = {"Log-SLiCE": (scored.found.value, "o", 2), "GRU-D, which holds values": (rival.prediction, "^", 3)}
     for channel, axes in enumerate(panels):
         axes.plot(grid, curve[:, channel], color="0.6", lw=1.3, label="the wave, never shown")
         for name, (found, mark, colour) in predictions.items():
@@ -243,8 +242,8 @@ def draw(waves: Waves, fitted: Fitted, rival: Filled, file: Path) -> None:
 
 def held_out_of(fitted: Fitted) -> np.ndarray:
     """Numbers of the series that training has never seen."""
-    assert fitted.scores is not None
-    return np.flatnonzero(np.isin(fitted.examples.streams.ids, np.unique(fitted.scores.ids)))
+    assert fitted.held_out is not None
+    return np.flatnonzero(np.isin(fitted.examples.streams.ids, np.unique(fitted.held_out.ids)))
 
 
 def _name(series: int) -> str:
