@@ -146,7 +146,7 @@ ONE = table(("p", 0.0, "a", 1.0), ("p", 1.0, "a", 2.0))
         (table(("p", 0.0, "a", None)), (), "There is no observation at all"),
         (table(("p", 1.0, "a", 1.0), ("p", 0.0, "a", 1.0)), (), "Sort the rows by time, or pass --sort."),
         (table(("p", 1.0, "a", 1.0), ("p", 1.0, "a", 2.0)), (), "pass --duplicates last or --duplicates mean."),
-        (table(("p", 1.0, "a", 1.0), ("q", 1.0, "a", None)), (), "Leave the series out, or pass --drop-empty."),
+        (table(("p", 1.0, "a", 1.0), ("q", 1.0, "a", None)), (), "Leave it out, or pass --drop-empty"),
         (table(("p", 1.0, "a", float("inf"))), (), "has the infinite value inf"),
         (table(("p", float("inf"), "a", 1.0), ("q", 1.0, "a", 1.0)), (), "has an infinite stamp"),
         (table(("p", 10**18, "a", 1.0)), (), "convert them to datetimes with --epoch"),

@@ -145,7 +145,7 @@ BAD = {
     b'{"series": 123456789012345678901234567890, "predict": 1}': "The line is invalid",
     b'{"series": "p2", "predict": 1}': "There is no series 'p2'.",
     b'{"series": "p1", "predict": 0.05}': "known up to 0.1 already",
-    b'{"series": "p1", "close": 1}': "end by the rule Every(",
+    b'{"series": "p1", "close": 1}': "end by the rule Partition.every(0.5).",
 }
 
 

@@ -18,7 +18,7 @@ def test_trained_model_on_thinned_data(trained, tmp_path, capsys):
     by_channel = ("--by", "channels", "--drop", 0.8, "--seeds", 0)
     assert run("stress", trained / "model", trained / "vitals.parquet", *by_channel) == 0
     assert (
-        "Dropped: observations of each channel independently. Scores on 20 series, mean ± std over 1 seed:"
+        "Dropped: observations of each channel independently. Scores on 4 series, mean ± std over 1 seed:"
         in capsys.readouterr().out
     )
 

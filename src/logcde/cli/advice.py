@@ -7,7 +7,7 @@ from logcde.errors import Remedy
 ADVICE: Mapping[Remedy, str] = {
     Remedy.SORT: "Sort the rows by time, or pass --sort.",
     Remedy.DUPLICATES: "Keep one of them, or pass --duplicates last or --duplicates mean.",
-    Remedy.EMPTY: "Leave the series out, or pass --drop-empty.",
+    Remedy.EMPTY: "Leave it out, or pass --drop-empty to leave out all such series.",
     Remedy.HORIZON: "Pass --horizon.",
     Remedy.LATER_HORIZON: "Give a later --horizon, or leave it out.",
     Remedy.ORIGIN: "Pass --origin, a datetime.",
@@ -19,6 +19,7 @@ ADVICE: Mapping[Remedy, str] = {
     Remedy.LEAVE_CHANNELS: "Leave such channels out: name the others with --channels.",
     Remedy.UNKNOWN_CHANNEL: "Add it to --channels, or leave out its rows.",
     Remedy.CALENDAR: "Use --every, or a table with datetimes.",
+    Remedy.PARTIAL: "Add it.",
     Remedy.OVERWRITE: "Choose another name, or pass --overwrite to replace it.",
     Remedy.FRESH: "Pass --fresh to train from the start.",
     Remedy.OTHER_FOLDER: "Repeat the options of that run to resume it, or pass --fresh to start over.",

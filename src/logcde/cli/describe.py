@@ -34,6 +34,7 @@ class Describe:
     """Summarise a table of observations: series, channels, gaps, and what is lost without counts or time.
 
     The table is read into memory. Example:
+
     logcde describe vitals.parquet --series id --time t --channel name --value x --plot vitals.png
     """
 

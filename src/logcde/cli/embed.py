@@ -33,7 +33,9 @@ class Embed:
     """Write the log-signature of every series over every query interval: one row each, one column per coordinate.
 
     The table is read twice, in pieces: it may be larger than memory. Examples:
+
     logcde embed vitals.parquet --series id --time t --channel name --value x --every 1h -o features.parquet
+
     logcde embed wide.csv --single --intervals 24 --depth 3 -o features.csv
     """
 

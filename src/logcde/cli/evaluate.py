@@ -33,8 +33,8 @@ class Evaluate:
     """Folder that logcde train wrote."""
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     """Table of observations in the form of the training table."""
-    target_options: tyro.conf.OmitArgPrefixes[TargetOptions]
-    overrides: tyro.conf.OmitArgPrefixes[TableOverrides]
+    target_options: Annotated[tyro.conf.OmitArgPrefixes[TargetOptions], tyro.conf.arg(name="target")]
+    overrides: Annotated[tyro.conf.OmitArgPrefixes[TableOverrides], tyro.conf.arg(name="table")]
     held_out: bool = False
     """Score only the series that training held out."""
     json: bool = False

@@ -37,7 +37,7 @@ PAPER = """@article{walker2026faithful,
 
 @dataclasses.dataclass(frozen=True)
 class Cite:
-    """Print the paper to cite, as BibTeX. Example: logcde cite >> references.bib"""
+    """Print the paper to cite, as BibTeX."""
 
     def run(self) -> int:
         """Print the entry and return the exit code."""

@@ -38,8 +38,7 @@ class PartitionOptions:
     calendar: Literal["hour", "day", "week", "month", "quarter", "year"] | None = None
     """Calendar intervals, in the time zone of the stamps."""
     at: Path | None = None
-    """Table of query times, with columns named as in FILE: intervals end at these times, the first begins at the
-    start."""
+    """Table of query times, with columns named as in FILE: intervals end at these times."""
 
     def rule(self, table: TableOptions, scan: "Scan") -> PartitionRule:
         """The partition that the options select, for groups of series of the scanned table."""

@@ -38,15 +38,15 @@ class Predict:
     """Folder that logcde train wrote."""
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     """Table of observations in the form of the training table; targets are not needed."""
-    overrides: tyro.conf.OmitArgPrefixes[TableOverrides]
+    overrides: Annotated[tyro.conf.OmitArgPrefixes[TableOverrides], tyro.conf.arg(name="table")]
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     """File to write, .parquet, .csv or .jsonl: columns of the series, the time predicted for, and the prediction."""
     at: Path | None = None
     """Forecasts: table of query times, with columns named as in FILE; without a series column they hold for all series.
     By default the end of each series."""
     every: str | None = None
-    """Forecasts: predict at all multiples of this, a number in units of time or a duration such as 90min, and at the
-    end."""
+    """Forecasts: predict at all multiples of this and at the end of each series.
+    A number in units of time, or a duration such as 90min."""
     rows: int = 500_000
     """Rows of the table in memory at once, approximately. Series stay whole, so one may take more."""
 

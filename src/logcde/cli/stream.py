@@ -38,16 +38,16 @@ class Stream:
 
     A line that is refused is reported on standard error and changes nothing; the exit code is then 1.
 
-    With --state, the same command continues where it stopped. The state file holds the number of "lines" read and of
-    "predictions" written. After a kill -9 between two writes of it, truncate the output to that number of lines and
-    send the input again from there, or all of it with --replay: nothing is lost or repeated.
+    With --state, the same command continues where it stopped. The state file counts "lines" read and "predictions"
+    written. After a kill -9 between two writes of it, truncate the output to that number of predictions and send the
+    input again from there, or all of it with --replay: nothing is lost or repeated.
     """
 
     model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL")]
     """Folder of a saved model."""
     when: Literal["event", "interval", "request"] = "event"
-    """Predict after every event, at the end of every interval of the model once a later event arrives, or on request
-    only. Requests are always answered."""
+    """event: predict after every event; interval: at every interval end, once an event after it arrives.
+    request: on request only. Requests are always answered."""
     state: Path | None = None
     """JSON file that keeps the state of all series when the command ends, also by Ctrl-C or SIGTERM."""
     state_every: int | None = None

@@ -51,15 +51,15 @@ class Stress:
     """Folder that logcde train wrote, or a configuration of logcde train, such as a train.toml."""
     file: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="FILE")] = None
     """Table of observations in the form of the training table; by default that table."""
-    target_options: tyro.conf.OmitArgPrefixes[TargetOptions] = TargetOptions()
-    overrides: tyro.conf.OmitArgPrefixes[TableOverrides] = TableOverrides()
+    target_options: Annotated[tyro.conf.OmitArgPrefixes[TargetOptions], tyro.conf.arg(name="target")] = TargetOptions()
+    overrides: Annotated[tyro.conf.OmitArgPrefixes[TableOverrides], tyro.conf.arg(name="table")] = TableOverrides()
     drop: tuple[float, ...] = (0.0, 0.3, 0.7, 0.95)
     """Fractions of observations to drop."""
     by: Literal["points", "channels"] = "points"
-    """Drop whole events, or observations of each channel independently."""
+    """points: drop whole events; channels: drop observations of each channel independently."""
     seeds: tuple[int, ...] = ()
-    """Seeds of the random drops, over which scores are averaged; by default 0 to 4 for a model, and 0 for a
-    configuration, which trains one model per fraction and seed."""
+    """Random seeds, over which scores are averaged.
+    By default 0 to 4 for a model, and 0 for a configuration, which trains one model per fraction and seed."""
     plot: Path | None = None
     """Plot the scores to this file (.png, .pdf, .svg)."""
     json: bool = False

@@ -30,7 +30,7 @@ UNITS = {
 
 @dataclasses.dataclass(frozen=True)
 class TableOptions:
-    """The file of a table, and what its columns mean."""
+    """How to read the table."""
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     """Table of observations, Parquet or CSV: long (one observation per row) or wide (one stamp per row)."""
@@ -47,11 +47,11 @@ class TableOptions:
     channels: tuple[str, ...] = ()
     """Wide tables: value columns, by default all other columns. Long tables: all channel names, in order."""
     horizon: str | None = None
-    """End of the observation window: a number, a duration such as 48h, or a datetime. By default the latest stamp; in
-    training, one typical gap after the last stamp of each series."""
+    """End of the observation window: a number, a duration such as 48h, or a datetime.
+    By default the latest stamp; in training, one typical gap after the last stamp of each series."""
     origin: str | None = None
-    """Zero of time for datetimes: "earliest" stamp of the table, "first" stamp of each series, or a datetime. By
-    default "earliest"; in training "first"."""
+    """Zero of time for datetimes: the "earliest" stamp of the table, the "first" of each series, or a datetime.
+    By default "earliest"; in training "first"."""
     unit: str | None = None
     """Unit of time for datetimes and durations, such as 1min; by default 1h."""
     epoch: Literal["s", "ms", "us", "ns"] | None = None

@@ -30,13 +30,13 @@ MOST_CLASSES = 20
 
 @dataclasses.dataclass(frozen=True)
 class TargetOptions:
-    """Where the targets are."""
+    """What to predict."""
 
     target: str | None = None
     """Column to predict: of FILE, if it is constant within each series, or of the table of --targets."""
     targets: Path | None = None
-    """Another table with the target column, and a series column named as in FILE. For forecasts it has a stamp column
-    as well, and all other columns are predicted if --target names none."""
+    """Another table with the target column, and a series column named as in FILE.
+    For forecasts it also has a stamp column; without --target, all its other columns are predicted."""
     only_matched: bool = False
     """Use only series that are in both tables, instead of refusing tables whose series differ."""
 

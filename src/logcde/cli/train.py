@@ -43,8 +43,8 @@ class Train:
     """
 
     table: tyro.conf.OmitArgPrefixes[TableOptions]
-    target_options: tyro.conf.OmitArgPrefixes[TargetOptions]
-    train_options: tyro.conf.OmitArgPrefixes[TrainOptions]
+    target_options: Annotated[tyro.conf.OmitArgPrefixes[TargetOptions], tyro.conf.arg(name="target")]
+    train_options: Annotated[tyro.conf.OmitArgPrefixes[TrainOptions], tyro.conf.arg(name="training")]
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     """Folder to write: model.json, model.safetensors, run.json (a record) and train.toml (these options)."""
     task: Literal["classify", "regress", "forecast"] | None = None

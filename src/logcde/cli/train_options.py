@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions:
-    """Options of the model and its training; by default they are chosen from the data."""
+    """The model and its training; what is not given is chosen from the data."""
 
     every: str | None = None
     """Length of the query intervals: a number in units of time, or a duration such as 90min."""

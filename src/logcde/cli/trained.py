@@ -24,10 +24,10 @@ TRAIN_FOLDER = "Name the folder that logcde train wrote."
 
 @dataclasses.dataclass(frozen=True)
 class TableOverrides:
-    """Table options that differ from those of the training table."""
+    """How the table differs from the training table."""
 
     series: str | None = None
-    """Column of series ids; by default as in training, which also holds for the options that follow."""
+    """Column of series ids. By default this and the following options are as in training."""
     single: bool = False
     """The table has no such column: all rows are one series."""
     time: str | None = None
@@ -37,8 +37,7 @@ class TableOverrides:
     value: str | None = None
     """Long tables: column of values."""
     horizon: str | None = None
-    """End of the observation window; if training was given none, one typical gap after the last stamp of each
-    series."""
+    """End of the observation window; if training had none, one typical gap after the last stamp of each series."""
     sort: bool = False
     """Sort rows by time, instead of refusing stamps that go back."""
     duplicates: Literal["refuse", "last", "mean"] | None = None
