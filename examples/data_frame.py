@@ -32,12 +32,12 @@ def table(patients: int) -> tuple[Any, list[str]]:
 def main(patients: int = 120, steps: int | None = None) -> np.ndarray:
     """Describe the table, train a classifier on it, and predict. Returns probabilities of the classes."""
     frame, outcome = table(patients)
-    columns = {"series": "patient", "time": "hour", "channel": "vital", "value": "x"}
-
-    streams = lc.Streams.from_frame(frame, horizon=24.0, **columns)
+    streams = lc.Streams.from_frame(frame, series="patient", time="hour", channel="vital", value="x", horizon=24.0)
     print(streams.describe())
 
-    classifier = LogCDEClassifier(table=Long(**columns), max_iter=steps, random_state=0)
+    # Settings that are not given are chosen from the data.
+    columns = Long(series="patient", time="hour", channel="vital", value="x")
+    classifier = LogCDEClassifier(table=columns, max_iter=steps, random_state=0)
     classifier.fit(frame, outcome)
     print("Settings, and why:")
     for name, choice in classifier.choices_.items():
