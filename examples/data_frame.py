@@ -35,9 +35,9 @@ def main(patients: int = 120, steps: int | None = None) -> np.ndarray:
     streams = lc.Streams.from_frame(frame, series="patient", time="hour", channel="vital", value="x", horizon=24.0)
     print(streams.describe())
 
-    classifier = LogCDEClassifier(
-        table=Long(series="patient", time="hour", channel="vital", value="x"), max_iter=steps, random_state=0
-    )
+    # Settings that are not given are chosen from the data.
+    columns = Long(series="patient", time="hour", channel="vital", value="x")
+    classifier = LogCDEClassifier(table=columns, max_iter=steps, random_state=0)
     classifier.fit(frame, outcome)
     print("Settings, and why:")
     for name, choice in classifier.choices_.items():

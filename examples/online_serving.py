@@ -9,11 +9,12 @@ import jax
 import numpy as np
 
 import logcde as lc
+from logcde.models import AbstractOnlineModel
 
 VITALS = ("pulse", "temp")
 
 
-def trained(patients: int, epochs: int) -> tuple[lc.SequenceModel, lc.Streams]:
+def trained(patients: int, epochs: int) -> tuple[AbstractOnlineModel, lc.Streams]:
     """A model of the last pulse of a day, and the streams that it was trained on."""
     rng = np.random.default_rng(0)
     events = [
@@ -27,7 +28,7 @@ def trained(patients: int, epochs: int) -> tuple[lc.SequenceModel, lc.Streams]:
     logsigs = lc.Embedding(depth=2)(streams, lc.Partition.every(6.0))
     model = lc.log_slice(logsigs.basis, hidden=16, outputs=1, key=jax.random.key(0))
     result = lc.fit(model, logsigs, np.array(last), duration=lc.Epochs(epochs), key=jax.random.key(1))
-    assert isinstance(result.model, lc.SequenceModel)
+    assert isinstance(result.model, AbstractOnlineModel)
     return result.model, streams
 
 

@@ -13,14 +13,14 @@ Reading: TypeAlias = Literal["brackets", "free"]
 
 
 class Recipe(Variant, frozen=True, forbid_unknown_fields=True):
-    """A variant, and how areas are read; `levels` are those that it is run with."""
+    """A variant, with the `reading` of areas and the `levels` that it is run with."""
 
     reading: Reading = "brackets"
     levels: tuple[int, ...] = LEVELS
 
 
 class BrownianConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is run: recipes for all numbers of intervals, and candidates, the best of which becomes `ours`.
+    """Recipes to run with all numbers of intervals, and candidates: the best of each level becomes `ours`.
 
     For each level the candidates compete on validation paths, with the numbers of intervals in `search`.
     """
@@ -48,7 +48,7 @@ class BrownianConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class BrownianCell(AbstractCell, frozen=True, kw_only=True):
-    """One model. With `validation` it is tested on that part of its training paths only."""
+    """One model. With `validation`, it is tested on that held-out fraction of its training paths only."""
 
     level: int
     intervals: int

@@ -26,7 +26,7 @@ REDUNDANT = ("W3", "W4")
 
 
 class Brownian(AbstractExperiment[BrownianConfig, BrownianCell, BrownianOutcome]):
-    """Third experiment of the paper."""
+    """The third experiment of the paper."""
 
     name: ClassVar[str] = "brownian"
     title: ClassVar[str] = "A linear system driven by Brownian motion: what areas are worth"
@@ -35,7 +35,7 @@ class Brownian(AbstractExperiment[BrownianConfig, BrownianCell, BrownianOutcome]
     outcome: ClassVar = BrownianOutcome
 
     def cells(self, config: BrownianConfig, done: Mapping[BrownianCell, BrownianOutcome]) -> Sequence[BrownianCell]:
-        """Variants and candidates, and for every level whose candidates are done the best of them with all seeds."""
+        """Variants and candidates; for each level whose candidates are all done, also the best one with all seeds."""
         variants = [
             _cells(config, name, recipe, level, config.seeds, config.intervals)
             for name, recipe in config.variants.items()
@@ -82,7 +82,7 @@ class Brownian(AbstractExperiment[BrownianConfig, BrownianCell, BrownianOutcome]
         )
 
     def conclude(self, config: BrownianConfig, records: Mapping[BrownianCell, Record], folder: Path) -> Conclusion:
-        """Table, figures and claims."""
+        """Write table and figures and judge the claims."""
         done = {cell: record.outcome for cell, record in records.items()}
         runs = {
             (cell.variant, cell.level, cell.intervals, cell.seed): records[cell]
@@ -90,7 +90,7 @@ class Brownian(AbstractExperiment[BrownianConfig, BrownianCell, BrownianOutcome]
             if cell in records and not cell.validation
         }
         if not any(variant == "printed" for variant, *_ in runs):
-            raise ExperimentError("No model of the printed recipe was trained, so there is nothing to conclude.")
+            raise ExperimentError("No cell of the variant 'printed' is finished, so there is no conclusion.")
         searched = {level: validation_errors(config, done, level) for level in LEVELS}
         seconds = sum(records[cell].seconds for cell in self.cells(config, done) if cell in records)
         return report.conclude(config, runs, searched, _chosen(config, done), seconds, folder)
@@ -99,7 +99,7 @@ class Brownian(AbstractExperiment[BrownianConfig, BrownianCell, BrownianOutcome]
 def validation_errors(
     config: BrownianConfig, done: Mapping[BrownianCell, BrownianOutcome], level: int
 ) -> dict[str, float | None]:
-    """Of each candidate, over the numbers of intervals that are searched with; None if some are missing."""
+    """Validation error of each candidate over the numbers of intervals in `search`; None if some cells are missing."""
     errors: dict[str, float | None] = {}
     for name, recipe in config.candidates.items():
         if level in recipe.levels:
@@ -116,7 +116,7 @@ def _chosen(config: BrownianConfig, done: Mapping[BrownianCell, BrownianOutcome]
 
 
 class _Part(eqx.Module):
-    """Log-signatures of query intervals, targets, and what the true system would make of the former."""
+    """Log-signatures, targets, and the predictions of the true system from the same log-signatures."""
 
     logsigs: LogSignatures
     targets: np.ndarray
@@ -143,7 +143,7 @@ def _paths(series: int, seed: tuple[int, int], steps: int) -> BrownianPaths:
 
 
 def free_letters(logsigs: LogSignatures) -> LogSignatures:
-    """Increments, areas of the Brownian letters and time, each as a letter of its own: no areas with time."""
+    """Make increments, areas of the Brownian letters and time separate letters; areas with time are dropped."""
     basis = logsigs.basis
     kept = [place for place, label in enumerate(basis.labels) if label == "time" or "time" not in label]
     letters = Basis(tuple(basis.labels[place] for place in kept), 1)
@@ -151,13 +151,13 @@ def free_letters(logsigs: LogSignatures) -> LogSignatures:
 
 
 def without_redundant(logsigs: LogSignatures) -> LogSignatures:
-    """The same with everything at zero that has to do with channels that do not drive the system."""
+    """Set all coordinates to zero that involve channels which do not drive the system."""
     used = np.array([not any(name in label for name in REDUNDANT) for label in logsigs.basis.labels])
     return eqx.tree_at(lambda part: part.values, logsigs, np.asarray(logsigs.values) * used)
 
 
 def _candidates(config: BrownianConfig, level: int) -> list[BrownianCell]:
-    """Every candidate with the first seed, which sees no test path."""
+    """The cells of every candidate, with the first seed and without test paths."""
     return [
         cell
         for name, recipe in config.candidates.items()

@@ -1,4 +1,4 @@
-"""What the Brownian experiment shows: errors against intervals, beside the paper's and beside what can be known."""
+"""Report of the Brownian experiment: errors over intervals, compared with the paper and with the true system."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ Runs: TypeAlias = Mapping[tuple[str, int, int, int], Record]
 
 
 class Row(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """All columns for one number of intervals; those that were not run are None, and not in the summary."""
+    """Errors for one number of intervals; columns that were not run are None and left out of the summary."""
 
     m: int
     level1: Spread | None = None
@@ -47,7 +47,7 @@ def conclude(
     seconds: float,
     folder: Path,
 ) -> Conclusion:
-    """Judge the claims, draw the figures, and put everything into words and numbers."""
+    """Judge the claims, draw the figures, and write summary and text."""
     rows = [row_of(runs, count) for count in config.intervals]
     best = "ours" if any(row.level2 for row in rows) else "printed"
     claims = judge(rows, _redundant(runs, best)) if best == "ours" else []
@@ -70,7 +70,7 @@ def conclude(
 
 
 def row_of(runs: Runs, intervals: int) -> Row:
-    """All columns for one number of intervals, as far as they were run."""
+    """Collect the errors for one number of intervals."""
     row = Row(m=intervals, paper1=PAPER[1].get(intervals), paper2=PAPER[2].get(intervals))
     for level in (1, 2):
         for variant, name in (("ours", f"level{level}"), ("printed", f"level{level}_printed")):
@@ -81,7 +81,7 @@ def row_of(runs: Runs, intervals: int) -> Row:
 
 
 def judge(rows: Sequence[Row], redundant: tuple[float, float]) -> list[Claim]:
-    """What must hold of our recipe."""
+    """Judge the claims about our recipe."""
     first = {row.m: row.level1.mean / row.oracle1.mean for row in rows if row.level1 and row.oracle1}
     known = [(row, row.level2.mean, row.oracle2.mean) for row in rows if row.level2 and row.oracle2]
     second = {row.m: error / max(best, PLATEAU) for row, error, best in known}
@@ -117,7 +117,7 @@ def judge(rows: Sequence[Row], redundant: tuple[float, float]) -> list[Claim]:
 
 
 def _redundant(runs: Runs, variant: str) -> tuple[float, float]:
-    """The largest over intervals: norms of channels 3 and 4 beside those of 1 and 2, and what zeros there change."""
+    """Largest over intervals: norm of channels 3 and 4 relative to 1 and 2, and change of the error without them."""
     norms, changes = [], []
     for level, count in _places(runs, variant):
         if level == 2:

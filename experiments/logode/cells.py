@@ -15,7 +15,7 @@ DATASET = "EigenWorms"
 
 
 class LogOdeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which batches are timed, for how long at most, and how models are trained where the data set is there.
+    """Batch sizes and time limits of the speed cells, and training options of the accuracy cells.
 
     `path` are the hyper-parameters of the Log-NCDE, which linear CDEs share, `ncde` those of the NCDE.
     """
@@ -33,7 +33,7 @@ class LogOdeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class LogOdeCell(AbstractCell, frozen=True, kw_only=True):
-    """A row of the table: `speed` of a training step of so many series, or `accuracy`."""
+    """A row of the table: `speed` of a training step, or `accuracy`."""
 
     what: Literal["speed", "accuracy"]
     model: UeaModel
@@ -44,14 +44,14 @@ class LogOdeCell(AbstractCell, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Row and what is measured."""
+        """Row and measurement."""
         if self.what == "accuracy":
             return f"accuracy of {self.variant}, seed {self.seed}"
         return f"speed of {self.variant}, batch {self.training.batch}"
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds of single steps, compilation apart, and bytes of the compiled program; `real`: on the data set itself."""
+    """Seconds of each step without compilation, and bytes of the compiled program; `real`: measured on EigenWorms."""
 
     seconds: list[float]
     compile_seconds: float
@@ -61,12 +61,12 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def median(self) -> float:
-        """Of all steps."""
+        """Median seconds of a step."""
         return statistics.median(self.seconds)
 
 
 class LogOdeOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured."""
+    """The measurement of a cell; the other field is None."""
 
     speed: Speed | None = None
     classified: Classified | None = None

@@ -1,4 +1,4 @@
-"""What the Log-ODE method does to three families of models (`sec:log_ode_exp`, `tab:log_method_comparison_ew`).
+"""Three families of models with and without the Log-ODE method (`sec:log_ode_exp`, `tab:log_method_comparison_ew`).
 
 Time and memory of a training step do not depend on values, so without EigenWorms they are measured on random walks of
 its shape, and the table says so. Accuracies need the data set itself.
@@ -30,7 +30,7 @@ FEWEST = 5
 
 
 class LogOde(AbstractExperiment[LogOdeConfig, LogOdeCell, LogOdeOutcome]):
-    """First experiment of the paper."""
+    """The first experiment of the paper."""
 
     name: ClassVar[str] = "logode"
     title: ClassVar[str] = "The effect of the Log-ODE method: time, memory and accuracy"
@@ -41,7 +41,7 @@ class LogOde(AbstractExperiment[LogOdeConfig, LogOdeCell, LogOdeOutcome]):
     timings: ClassVar[frozenset[str]] = frozenset({"seconds", "compile_seconds", "train_seconds"})
 
     def cells(self, config: LogOdeConfig, done: Mapping[LogOdeCell, LogOdeOutcome]) -> Sequence[LogOdeCell]:
-        """Speed of all rows, then their accuracies if the data set is there."""
+        """Speed of all rows, then their accuracies if EigenWorms is available."""
         rows = models_of(config)
         cells = [
             LogOdeCell(
@@ -64,11 +64,11 @@ class LogOde(AbstractExperiment[LogOdeConfig, LogOdeCell, LogOdeOutcome]):
         return cells
 
     def can_run(self, cell: LogOdeCell) -> bool:
-        """Always: data are generated, and accuracies asked for only where the data set is."""
+        """Always: data are generated, and there are cells of accuracy only if EigenWorms is available."""
         return True
 
     def run(self, cell: LogOdeCell, tell: Tell, scratch: Path) -> LogOdeOutcome:
-        """Time some steps, or train to the end."""
+        """Time training steps, or train and test."""
         if cell.what == "speed":
             return LogOdeOutcome(speed=_timed(cell, tell))
         data = loaded(DATASET)
@@ -76,13 +76,13 @@ class LogOde(AbstractExperiment[LogOdeConfig, LogOdeCell, LogOdeOutcome]):
         return LogOdeOutcome(classified=classify(given, cell.model, cell.training, cell.seed, tell, scratch))
 
     def conclude(self, config: LogOdeConfig, records: Mapping[LogOdeCell, Record], folder: Path) -> Conclusion:
-        """The table, with the paper's numbers."""
+        """Write the table with the numbers of the paper."""
         cells = [cell for cell in self.cells(config, {}) if cell in records]
         return report.conclude({cell: records[cell].outcome for cell in cells})
 
 
 def models_of(config: LogOdeConfig) -> dict[str, tuple[UeaModel, float, float]]:
-    """Model, rate and penalty of each row. Without the Log-ODE method: depth one, an interval for each sample."""
+    """Model, learning rate and penalty of each row; without the Log-ODE method, depth 1 and one interval a sample."""
     path, ncde = config.path, config.ncde
     flat = msgspec.structs.replace(path, depth=1, step=1)
     return {
@@ -96,7 +96,7 @@ def models_of(config: LogOdeConfig) -> dict[str, tuple[UeaModel, float, float]]:
 
 
 def is_there() -> bool:
-    """Whether the data set can be read."""
+    """Whether EigenWorms is available."""
     try:
         return DATASET in available()
     except DatasetError:
@@ -104,7 +104,7 @@ def is_there() -> bool:
 
 
 def walks(series: int, length: int, seed: int) -> Classification:
-    """Random walks with as many channels and classes as the data set.
+    """Random walks with the channels and classes of EigenWorms.
 
     >>> walks(6, 100, seed=0)
     Classification(random walks: 6 train + 0 test series, 6 channels, 100 steps, 5 classes)
@@ -118,7 +118,7 @@ def walks(series: int, length: int, seed: int) -> Classification:
 
 
 def _timed(cell: LogOdeCell, tell: Tell) -> Speed:
-    """One step again and again from the same place, on the first series."""
+    """Repeat the same training step on the first series."""
     batch = cell.training.batch
     real = is_there() and cell.length == FACTS[DATASET].length
     data = loaded(DATASET) if real else walks(max(batch, FEWEST), cell.length, cell.seed)

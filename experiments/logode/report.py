@@ -1,4 +1,4 @@
-"""What the comparison with and without the Log-ODE method shows: the paper's table, and how many times faster."""
+"""Report of the Log-ODE experiment: the table of the paper, and speed-ups."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ MIB = 2**20
 
 
 def conclude(outcomes: Mapping[LogOdeCell, LogOdeOutcome]) -> Conclusion:
-    """The table of each batch, claims, and a summary."""
+    """Write the table of each batch size and judge the claims."""
     accuracies: dict[str, list[float]] = {}
     for cell, outcome in outcomes.items():
         if outcome.classified is not None:
@@ -53,14 +53,14 @@ def conclude(outcomes: Mapping[LogOdeCell, LogOdeOutcome]) -> Conclusion:
         ]
     if not spreads:
         parts.append(
-            "Accuracies were not measured: EigenWorms is not there. `logcde datasets list` says where to get it."
+            "Accuracies were not measured: EigenWorms is not available. See `python -m experiments datasets list`."
         )
     parts.append(claims_markdown(claims))
     return Conclusion({"rows": rows}, "\n\n".join(parts) + "\n", tuple(claims))
 
 
 def judge(seconds: Mapping[str, float], batch: int) -> list[Claim]:
-    """Whether every family is faster with the method, and how much faster the last row is than the first."""
+    """Judge whether each family is faster with the method, and the ratio of the first row to the last."""
     claims = []
     for name, (family, with_it) in ROWS.items():
         plain, log = seconds.get(name), seconds.get(f"log_{name}")

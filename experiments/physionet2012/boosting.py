@@ -1,4 +1,4 @@
-"""Gradient boosting on summaries of intensive care stays: what the models on the embedding are compared with."""
+"""Gradient boosting on summaries of intensive care stays, as a baseline."""
 
 import itertools
 import time
@@ -18,7 +18,7 @@ from logcde.streams.ragged import owners
 class Boosting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="boosting"):
     """Gradient boosted trees of scikit-learn on counts, means, extremes, first and last values, and static features.
 
-    Of so many `rounds`, those up to the smallest loss on validation stays are kept.
+    Of the `rounds`, those up to the smallest loss on validation stays are kept.
     """
 
     rate: float = 0.05
@@ -45,7 +45,7 @@ class Boosting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 min_samples_leaf=self.least,
                 l2_regularization=self.ridge,
                 max_features=1.0 if self.members == 1 else 0.5,
-                early_stopping=cast(Any, False),  # what its annotation says is not all it takes
+                early_stopping=cast(Any, False),  # its annotation is too narrow
                 random_state=1000 * seed + member,
             ).fit(features[split.train], died[split.train])
             after = [one.ravel() for one in trees.staged_decision_function(features[split.validation])]
@@ -59,9 +59,7 @@ class Boosting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 def summaries(streams: Streams) -> Float[np.ndarray, "series feature"]:
-    """Of each channel how often it was observed, and the mean, the least, the greatest, the first and the last value.
-
-    They are NaN for a channel that was never observed.
+    """Count, mean, minimum, maximum, first and last value of each channel; NaN if it was never observed.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 2.0]], [[[5.0, np.nan], [7.0, np.nan], [3.0, np.nan]]])
     >>> summaries(streams).reshape(6, 2)[:, 0].tolist()

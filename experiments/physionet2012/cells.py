@@ -16,7 +16,7 @@ Learner: TypeAlias = Neural | Boosting
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model and how it is trained. `kind` says which table it belongs to; `repeats`: on so many splits, 0 for all."""
+    """A model and its training. `kind` is its table; `repeats` is the number of splits, 0 for all."""
 
     learner: Learner
     kind: Literal["model", "part", "ablation"] = "model"
@@ -25,7 +25,7 @@ class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PhysioNetConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Variants, each on one split for each seed; those in `live` are also used online, on the first split.
+    """Variants, each on one split for each seed; those in `live` also run online, on the first split.
 
     The first of `live` is replayed event by event, and one of its predictions is explained.
     """
@@ -38,14 +38,14 @@ class PhysioNetConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
         for name in self.live:
             variant = self.variants.get(name)
             if variant is None:
-                raise ValueError(f"{name!r} is to be used online, but there is no such variant")
+                raise ValueError(f"{name!r} is in live, but there is no such variant")
             learner = variant.learner
             if not isinstance(learner, Neural) or not all(isinstance(model, PathModel) for model in learner.models):
-                raise ValueError(f"{name!r} is to be used online, but is not made of models on the embedding")
+                raise ValueError(f"{name!r} is in live, but is not made of models on the embedding")
 
 
 class PhysioNetCell(AbstractCell, frozen=True, kw_only=True):
-    """One variant on one split, or in use on it (`live`)."""
+    """One variant on one split; with `live`, also online."""
 
     learner: Learner
     live: Literal["", "hours", "hours and events"] = ""
@@ -57,7 +57,7 @@ class PhysioNetCell(AbstractCell, frozen=True, kw_only=True):
 
 
 class Clipping(msgspec.Struct, frozen=True, array_like=True):
-    """Observations of a channel in training stays, and those beyond its limits."""
+    """Number of observations of a channel in training stays, and of those beyond its limits."""
 
     channel: str
     observations: int
@@ -66,7 +66,7 @@ class Clipping(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant in use."""
+    """Online results of a variant."""
 
     hours: Hours
     probabilities: list[float]
@@ -77,9 +77,9 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
-    """Areas under the curves on test stays, of the ensemble and of each member, and what probabilities are worth.
+    """AUROC and AUPRC on test stays, of the ensemble and of each member, and scores of its probabilities.
 
-    `log_loss` and `brier` are of probabilities whose temperature was fitted to validation stays.
+    `log_loss` and `brier` are of probabilities calibrated on the validation stays.
     """
 
     auroc: float

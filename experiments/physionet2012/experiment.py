@@ -1,7 +1,7 @@
-"""Death in hospital from 48 hours of intensive care records, where every variable has a clock of its own.
+"""In-hospital mortality from 48 hours of intensive care records, where every variable is measured at its own times.
 
-Not in the paper, which tests irregularity by dropping points from regular series: here the data are irregular and
-asynchronous by themselves, and what is measured, and how often, is informative.
+Not in the paper, which drops points from regular series: these data are irregular and asynchronous, and which variables
+are measured, and how often, is informative.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ REPLAYED = 1000
 
 
 class PhysioNet2012(AbstractExperiment[PhysioNetConfig, PhysioNetCell, Tested]):
-    """Not of the paper: the case that it was written for."""
+    """An experiment beyond the paper, on irregular data."""
 
     name: ClassVar[str] = "physionet2012"
     title: ClassVar[str] = "Death in hospital from 48 hours of intensive care records (PhysioNet 2012)"
@@ -37,7 +37,7 @@ class PhysioNet2012(AbstractExperiment[PhysioNetConfig, PhysioNetCell, Tested]):
     timings: ClassVar[frozenset[str]] = frozenset({"train_seconds", "event_seconds", "prediction_seconds"})
 
     def cells(self, config: PhysioNetConfig, done: Mapping[PhysioNetCell, Tested]) -> Sequence[PhysioNetCell]:
-        """Variant by variant, the models before their ablations."""
+        """Variants in order, then their use online."""
         cells = [
             PhysioNetCell(variant=name, seed=seed, learner=variant.learner)
             for name, variant in config.variants.items()
@@ -55,7 +55,7 @@ class PhysioNet2012(AbstractExperiment[PhysioNetConfig, PhysioNetCell, Tested]):
         return cells
 
     def can_run(self, cell: PhysioNetCell) -> bool:
-        """Whether the stays are there."""
+        """Whether the stays are available."""
         try:
             where()
         except DatasetError:
@@ -72,21 +72,21 @@ class PhysioNet2012(AbstractExperiment[PhysioNetConfig, PhysioNetCell, Tested]):
         return scored(given, fitted, live)
 
     def conclude(self, config: PhysioNetConfig, records: Mapping[PhysioNetCell, Record], folder: Path) -> Conclusion:
-        """Tables, figures and claims."""
+        """Write tables and figures and judge the claims."""
         cells = [cell for cell in self.cells(config, {}) if cell in records]
         if not cells:
-            where()  # says where to get the data, if that is why nothing was run
+            where()  # raises an error that says where to get the data, if they are missing
         return report.conclude(config, {cell: records[cell].outcome for cell in cells}, folder)
 
 
 @lru_cache(maxsize=1)
 def loaded() -> Stays:
-    """The stays, read once for all cells of a process."""
+    """The stays, read once in a process."""
     return physionet2012()
 
 
 def scored(given: Given, fitted: Fitted, live: Live | None = None) -> Tested:
-    """Scores of what was fitted."""
+    """Score an ensemble on the test stays."""
     from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
     died = given.stays.died
@@ -110,7 +110,7 @@ def scored(given: Given, fitted: Fitted, live: Live | None = None) -> Tested:
 
 
 def _temperature(given: Given, fitted: Fitted) -> float:
-    """That which validation stays ask for."""
+    """Calibration temperature, fitted on the validation stays."""
     known = fitted.validation.mean(axis=0)
     logits = np.stack([np.zeros_like(known), known], axis=1)
     return temperature_of(logits, given.stays.died[given.split.validation].astype(np.int64))

@@ -1,4 +1,4 @@
-"""The models of the intensive care experiment: what each sees of a stay, how it is built and how it is trained."""
+"""The models of the intensive care experiment: their inputs from stays, their construction and their training."""
 
 import dataclasses
 import functools
@@ -42,33 +42,33 @@ from logcde.train import Batching, Checkpoints, Epochs, Selection, fit, losses
 
 CLASSES = 2
 TOGETHER = 400
-"""Stays that are predicted at a time."""
+"""Stays in one call of `predict`."""
 UNITS = 4
-"""Kinds of intensive care units."""
+"""Number of types of intensive care units."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """All stays, and which of them are for what."""
+    """All stays and their split."""
 
     stays: Stays
     split: Split
 
     @functools.cached_property
     def scales(self) -> ChannelScaler:
-        """Units of the variables, learnt from the training stays; what no living person has is clipped."""
+        """Scaling of the variables, fitted on the training stays; implausible values are clipped."""
         streams = self.stays.streams[self.split.train]
         limits = {name: PLAUSIBLE[name] for name in streams.schema.channels if name in PLAUSIBLE}
         return ChannelScaler.fit(streams, limits=limits)
 
     @functools.cached_property
     def levels(self) -> SoftBins:
-        """Levels of the variables, learnt from the training stays."""
+        """Soft bins of the variables, fitted on the training stays."""
         return SoftBins.fit(self.stays.streams[self.split.train])
 
     @functools.cached_property
     def static(self) -> Float[np.ndarray, "series static"]:
-        """Age and height in standard deviations from the median, whether height is unknown, sex, kind of unit."""
+        """Age and height in standard deviations from the median, a flag for unknown height, sex, type of unit."""
         age, sex, height, unit = (self.stays.static[:, self.stays.names.index(name)] for name in STATIC)
         columns = [self._standard(age), self._standard(height), np.isnan(height), np.nan_to_num(sex, nan=0.5)]
         columns += [unit == kind for kind in range(1, UNITS + 1)]
@@ -76,14 +76,14 @@ class Given:
         return found - found[self.split.train].mean(axis=0)
 
     def _standard(self, column: np.ndarray) -> np.ndarray:
-        """Unknown ones are as the median."""
+        """Standardise a column; unknown values become the median."""
         train = column[self.split.train]
         spread = (column - np.nanmedian(train)) / (np.nanstd(train) or 1.0)
         return np.clip(np.nan_to_num(spread), -3, 3)
 
 
 class Ridge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How strongly squares of weights are kept small: of the additive part, the perceptron, a CDE's ends, its field."""
+    """Weight decay of the additive part, of the perceptron, and of a CDE's readout and initial state and its field."""
 
     additive: float = 0.001
     perceptron: float = 0.001
@@ -94,9 +94,9 @@ class Ridge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class PathModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="path"):
     """On the faithful embedding: the sum of up to three parts, trained as one.
 
-    An `additive` model of where the path is (last values, counts, levels), a `perceptron` of so many units that reads
-    the same, both with the `history` of values if asked for, and a CDE. In training readouts leave out a share of what
-    they are given (`dropout`). `each`: asked after every interval in training, not only at the end of a stay.
+    An `additive` model of the path's position (last values, counts, levels), a `perceptron` with that many units on the
+    same features, both with the `history` of values, and a CDE. `dropout` is that of the readouts. `each`: trained on
+    predictions after every interval, not only at the end of a stay.
     """
 
     cde: Literal["none", "slice", "log-ncde"] = "slice"
@@ -120,7 +120,7 @@ class PathModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     buckets: ClassVar[int] = 1
 
     def embedding(self, given: Given) -> Embedding:
-        """In units and at levels of the training stays."""
+        """The embedding, with scaling and soft bins of the training stays."""
         levels = given.levels if self.levels and self.counts else None
         return Embedding(
             depth=self.depth,
@@ -132,7 +132,7 @@ class PathModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         )
 
     def inputs(self, given: Given) -> tuple[Inputs, Basis, EmbeddingSpec | None]:
-        """Log-signatures of intervals of so many hours, and static features."""
+        """Log-signatures of intervals of `hours`, and static features."""
         logsigs = self.embedding(given)(given.stays.streams, Partition.every(self.hours))
         return Inputs.of(logsigs, given.static if self.static else None), logsigs.basis, logsigs.spec
 
@@ -162,7 +162,7 @@ class PathModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         return additive(basis, CLASSES, readout=readout, history=self.history, static=static, key=key)
 
     def penalties(self) -> Iterator[tuple[float, Callable[[Sum], Any]]]:
-        """What is kept small, and how strongly."""
+        """Weight decays, each with a function that picks its parameters."""
         place = itertools.count()
         if self.additive:
             yield self.ridge.additive, functools.partial(_layers, place=next(place))
@@ -183,12 +183,12 @@ class HeldModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     buckets: ClassVar[int] = 4
 
     def inputs(self, given: Given) -> tuple[Inputs, Basis, EmbeddingSpec | None]:
-        """The rows of values in like units."""
+        """A row of scaled values for each event."""
         held = HeldControl(dtype=np.float32)(given.scales(given.stays.streams), Partition.uniform(1))
         return Inputs.of(held, given.static), held.basis, None
 
     def model(self, basis: Basis, static: int, key: PRNGKeyArray) -> SequenceModel:
-        """The unit."""
+        """The GRU-D."""
         return gru_d(basis, self.hidden, CLASSES, static=static, key=key)
 
     def penalties(self) -> Iterator[tuple[float, Callable[[SequenceModel], Any]]]:
@@ -201,7 +201,7 @@ Model: TypeAlias = PathModel | HeldModel
 
 @dataclasses.dataclass(frozen=True)
 class Fitted:
-    """What came of training: log odds of death for each member and stay, the members, and the seconds it took."""
+    """Log odds of death for each member and stay, the trained members, and the cost of their training."""
 
     validation: Float[np.ndarray, "member series"]
     test: Float[np.ndarray, "member series"]
@@ -215,10 +215,10 @@ class Fitted:
 
 
 class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="neural"):
-    """An ensemble: each of the `models` from so many seeds (`members`), trained by themselves, their log odds averaged.
+    """An ensemble: each of the `models` from `members` seeds, trained separately, their log odds averaged.
 
-    Adam with a rate that falls to zero along a cosine, so that the last state is kept. With a `patience` it is the one
-    with the smallest loss on validation stays, and training ends after so many epochs without a smaller one.
+    Adam with a cosine schedule to zero; the last state is kept. With `patience`, the state with the smallest loss on
+    validation stays is kept, and training ends after that many epochs without a smaller one.
     """
 
     models: tuple[Model, ...]
@@ -229,7 +229,7 @@ class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     patience: int = 0
 
     def fit(self, given: Given, seed: int, tell: Tell, scratch: Path) -> Fitted:
-        """Train all members; those that were trained before an interruption are found in `scratch`."""
+        """Train all members; checkpoints in `scratch` resume an interrupted run."""
         seconds = 0.0
         labels, split = given.stays.died.astype(np.int32), given.split
         found: list[AbstractModel] = []
@@ -272,7 +272,7 @@ class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 @functools.cache
 def optimiser_of(model: Model, rate: float, steps: int) -> optax.GradientTransformation:
-    """One object for equal settings, so that the members of an ensemble share a compiled program."""
+    """Adam with weight decay; cached, so that the members of an ensemble share a compiled program."""
     penalties = [
         optax.add_decayed_weights(amount, functools.partial(_marked, pick=pick)) for amount, pick in model.penalties()
     ]
@@ -280,7 +280,7 @@ def optimiser_of(model: Model, rate: float, steps: int) -> optax.GradientTransfo
 
 
 def log_odds(model: AbstractModel, inputs: Inputs, which: np.ndarray) -> Float[np.ndarray, "series"]:
-    """Of death, at the end of these stays."""
+    """Log odds of death at the end of stays."""
     found = []
     for begin in range(0, len(which), TOGETHER):
         found.append(odds_of(np.asarray(predict(model, inputs[which[begin : begin + TOGETHER]]))))
@@ -288,7 +288,7 @@ def log_odds(model: AbstractModel, inputs: Inputs, which: np.ndarray) -> Float[n
 
 
 def odds_of(logits: Float[np.ndarray, "series *interval output"]) -> Float[np.ndarray, "series"]:
-    """Log odds of the second class, after the last interval if there is a prediction for each."""
+    """Log odds of the second class, after the last interval if there are several."""
     last = logits[:, -1] if logits.ndim == 3 else logits
     return np.asarray(last[:, 1] - last[:, 0], np.float64)
 
@@ -315,6 +315,6 @@ def _recurrent(model: SequenceModel) -> Any:
 
 
 def _marked(parameters: Any, pick: Callable[[Any], Any]) -> Any:
-    """True for the parameters that are picked, and False for the others."""
+    """A mask that is True for the picked parameters."""
     nothing = jax.tree.map(lambda _: False, parameters)
     return eqx.tree_at(pick, nothing, replace_fn=lambda part: jax.tree.map(lambda _: True, part))

@@ -1,4 +1,4 @@
-"""One trained model of intensive care stays in use: hour by hour, event by event, and what a prediction is made of."""
+"""A trained model of intensive care stays online: hour by hour, event by event, and attributions."""
 
 import time
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ HOURS = tuple(range(1, 49))
 
 
 class Observation(msgspec.Struct, frozen=True, array_like=True):
-    """An observation of the stay that is explained, and by how much it moves the log odds of death."""
+    """An observation of the explained stay, and the amount by which it moves the log odds of death."""
 
     hour: float
     channel: str
@@ -27,7 +27,7 @@ class Observation(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """The log odds of a stay: as they are, with ordinary values at the same stamps, and the mean of all test stays."""
+    """Log odds of a stay, those with `ordinary` values at the same stamps, and the mean over test stays (`usual`)."""
 
     stay: int
     log_odds: float
@@ -37,7 +37,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """Stays event by event: seconds to take all events, seconds to predict, and how far from offline at most."""
+    """Stays event by event: seconds to observe and to predict, and the largest difference from offline log odds."""
 
     stays: int
     events: int
@@ -49,7 +49,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hours(msgspec.Struct, frozen=True, kw_only=True):
-    """How good predictions are with what is known after each hour."""
+    """AUROC and AUPRC from the observations before each full hour."""
 
     auroc: list[float]
     auprc: list[float]
@@ -58,9 +58,9 @@ class Hours(msgspec.Struct, frozen=True, kw_only=True):
 def known_by(
     model: Sum, embedding: Embedding, given: Given, which: Int[np.ndarray, "series"], hour: int
 ) -> Float[np.ndarray, "series"]:
-    """Log odds of death of these stays with what was known by this hour, by the model offline.
+    """Log odds of death from the observations before `hour`, predicted offline.
 
-    What is observed at a full hour is not known by then, but at the end of the stay.
+    An observation at a full hour is not known by then, except at the end of the stay.
     """
     assert model.spec is not None
     streams = given.stays.streams[which]
@@ -72,7 +72,7 @@ def known_by(
 def hour_by_hour(
     model: Sum, embedding: Embedding, given: Given, tell: Tell
 ) -> tuple[Hours, Float[np.ndarray, "hour series"]]:
-    """Of all test stays, and the log odds themselves."""
+    """Scores on all test stays for each hour, and the log odds."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     test, odds = given.split.test, []
@@ -88,13 +88,13 @@ def hour_by_hour(
 def replay(
     model: Sum, given: Given, which: Int[np.ndarray, "series"], offline: Float[np.ndarray, "hour series"], tell: Tell
 ) -> Replay:
-    """Give each event of these stays to a predictor when it comes, ask for all after every hour, and compare."""
+    """Observe the events of stays in order of time, predict all stays after every hour, and compare with offline."""
     streams, static = given.stays.streams[which], _static(model, given, which)
     predictors = Predictors(model)
     for number in range(len(which)):
         predictors.add(number, None if static is None else static[number])
     rows = _events(streams)
-    predictors.predict(at=0.0)  # so that compiling is not counted
+    predictors.predict(at=0.0)  # compiles
     taken, asked, difference, place = 0.0, 0.0, 0.0, 0
     for hour, expected in zip(HOURS, offline, strict=True):
         began = time.perf_counter()
@@ -119,7 +119,7 @@ def replay(
 
 
 def explain(model: Sum, given: Given, stay: int, odds: Sequence[float]) -> Explained:
-    """What the log odds of one stay are made of."""
+    """Attribute the log odds of one stay to its observations."""
     streams = given.stays.streams[[stay]]
     static = _static(model, given, np.array([stay]))
     found = attribute(model, streams, static=None if static is None else static[0], pieces=32)
@@ -138,7 +138,7 @@ def explain(model: Sum, given: Given, stay: int, odds: Sequence[float]) -> Expla
 
 
 def _events(streams: Streams) -> list[tuple[float, int, dict[str, float]]]:
-    """All events of all series as they come in."""
+    """All events of all series in order of time."""
     rows = []
     names = streams.schema.channels
     for number in range(len(streams)):

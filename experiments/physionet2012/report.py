@@ -1,4 +1,4 @@
-"""What the intensive care experiment shows: models side by side, ablations, hours, and what a prediction is made of."""
+"""Report of the intensive care experiment: models, ablations, scores over hours, and attributions."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -59,7 +59,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def conclude(config: PhysioNetConfig, outcomes: Mapping[PhysioNetCell, Tested], folder: Path) -> Conclusion:
-    """Tables, figures and claims."""
+    """Judge the claims, draw the figures, and write summary and text."""
     runs: dict[str, dict[int, Tested]] = {}
     lives: dict[str, Live] = {}
     for cell, outcome in outcomes.items():
@@ -81,7 +81,7 @@ def conclude(config: PhysioNetConfig, outcomes: Mapping[PhysioNetCell, Tested], 
 
 
 def row_of(name: str, kind: str, found: Mapping[int, Tested], rival: Mapping[int, Tested]) -> Row:
-    """A variant over its splits, beside gradient boosting on the same."""
+    """Summarise a variant over its splits, compared with gradient boosting on the same splits."""
     all_of_it = list(found.values())
     both = [(one, rival[seed]) for seed, one in found.items() if seed in rival]
     members = [np.mean(one.members, axis=0) for one in all_of_it]
@@ -110,7 +110,7 @@ def row_of(name: str, kind: str, found: Mapping[int, Tested], rival: Mapping[int
 
 
 def judge(rows: Mapping[str, Row]) -> tuple[Claim, ...]:
-    """Whether ours is above gradient boosting on the same splits, and above what is published."""
+    """Judge whether ours is above gradient boosting on the same splits, and above published numbers."""
     ours, rival = rows.get(OURS), rows.get(RIVAL)
     if ours is None:
         return ()
@@ -218,7 +218,7 @@ def _percent(spread: Spread) -> str:
 
 
 def _without_stay(live: Live) -> dict:
-    """Numbers for programs; the observations of the stay and all probabilities are in the cells."""
+    """The summary of online results; observations of the stay and probabilities are in the ledger."""
     found = {"hours": msgspec.to_builtins(live.hours)}
     if live.replay is not None:
         found["replay"] = msgspec.to_builtins(live.replay) | {"events_per_second": _rate(live.replay)}

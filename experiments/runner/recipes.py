@@ -1,4 +1,4 @@
-"""What a configuration says about a model and its training, and how that becomes the model and its training."""
+"""Models and training as configurations describe them, for the synthetic experiments."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
@@ -31,14 +31,14 @@ from logcde.models import (
 )
 from logcde.train import AbstractCallback, Batching, Epochs, Evaluation, Result, Selection, Summary, fit
 
-LOOKS = {
+INITIALS = {
     "learnt": LearntInitial(),
     "first values": FirstValueInitial(),
     "raw first values": FirstValueInitial(Identity()),
 }
 SCALINGS = {"none": NoScaling(), "unit increments": IncrementRMSScaling()}
 CONTROLS = {"hermite": HermiteControl, "linear": LinearControl, "rectilinear": RectilinearControl}
-Look: TypeAlias = Literal["learnt", "first values", "raw first values"]
+Initial: TypeAlias = Literal["learnt", "first values", "raw first values"]
 
 
 class SliceModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="log-slice"):
@@ -50,7 +50,7 @@ class SliceModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="l
     depth: int = 2
     counts: bool = False
     time: bool = True
-    initial: Look = "learnt"
+    initial: Initial = "learnt"
     scaling: Literal["none", "unit increments"] = "none"
     scale: float = 0.25
     readout: tuple[int, ...] = ()
@@ -62,10 +62,10 @@ class SliceModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="l
         return Inputs.of(logsigs), logsigs.basis
 
     def model(self, basis: Basis, outputs: int, key: PRNGKeyArray) -> SequenceModel:
-        """With one layer or several."""
+        """A Log-SLiCE with one layer, or a deep one."""
         options = {
             "block": self.block,
-            "initial": LOOKS[self.initial],
+            "initial": INITIALS[self.initial],
             "readout": PerInterval(self.readout),
             "scaling": SCALINGS[self.scaling],
             "init_scale": self.scale,
@@ -83,7 +83,7 @@ class ControlModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
     hidden: int = 64
     width: int = 64
     layers: int = 1
-    initial: Look = "raw first values"
+    initial: Initial = "raw first values"
     scale: float = 1.0
 
     def inputs(self, data: Dataset) -> tuple[Inputs, Basis]:
@@ -99,7 +99,7 @@ class ControlModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
             outputs,
             width=self.width,
             layers=self.layers,
-            initial=LOOKS[self.initial],
+            initial=INITIALS[self.initial],
             readout=PerInterval(),
             solver=diffrax.Heun(),
             init_scale=1 / self.scale,
@@ -127,7 +127,7 @@ Model: TypeAlias = SliceModel | ControlModel | HeldModel
 
 @functools.cache
 def constant_adam(rate: float) -> optax.GradientTransformation:
-    """One object for equal settings, so that models of one shape share a compiled program."""
+    """Adam with a constant learning rate; cached, so that models of one shape share a compiled program."""
     return optax.adam(rate)
 
 
@@ -137,7 +137,7 @@ def _cosine(rate: float, warmup: int, steps: int) -> optax.GradientTransformatio
 
 
 class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a model is trained. One bucket means that batches are drawn from all series alike, as the paper does."""
+    """Options of training. With one bucket, batches are drawn from all series, as in the paper."""
 
     epochs: int = 100
     batch: int = 32
@@ -148,7 +148,7 @@ class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     buckets: int = 1
 
     def optimiser(self, series: int) -> optax.GradientTransformation:
-        """Adam with a rate that stays, or that falls to zero after rising for the fraction `warmup` of all steps."""
+        """Adam with a constant rate, or with a cosine schedule after a `warmup` fraction of all steps."""
         if self.schedule == "constant":
             return constant_adam(self.rate)
         steps = self.epochs * -(-series // self.batch)
@@ -163,7 +163,7 @@ class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         key: PRNGKeyArray,
         tell: Tell,
     ) -> Result:
-        """Train for all epochs, looking after each at series that the training does not depend on."""
+        """Train for all epochs; after each, evaluate on series that do not influence training."""
         return fit(
             model,
             inputs,
@@ -179,29 +179,29 @@ class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Telling(AbstractCallback):
-    """Passes on how far training is."""
+    """Reports the progress of training."""
 
     def __init__(self, tell: Callable[[float], None]) -> None:
         self._tell = tell
         self._steps = 1
 
     def on_start(self, step: int, steps: int) -> None:
-        """Remember how many steps there are."""
+        """Store the number of steps."""
         self._steps = steps
 
     def on_steps(self, step: int, loss: float) -> None:
-        """Say which part of them is done."""
+        """Report the fraction of steps that is done."""
         self._tell(step / self._steps)
 
     def on_evaluation(self, evaluation: Evaluation, model: AbstractModel) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def on_end(self, summary: Summary | None) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model and how it is trained. `repeats` is with how many of the seeds, all of them if 0."""
+    """A model and its training; `repeats` is the number of seeds, 0 for all."""
 
     model: Model
     training: Training = Training()
@@ -210,14 +210,14 @@ class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """Training loss and that of held-out series, after every epoch."""
+    """Losses on training and held-out series after every epoch."""
 
     training: list[float]
     held_out: list[float]
 
     @classmethod
     def of(cls, result: Result) -> "Curve":
-        """With as many digits as mean something."""
+        """Losses of a training run, rounded to five digits."""
         return cls(
             [_short(look.loss) for look in result.history],
             [_short(look.validation["mse"] or float("nan")) for look in result.history],
@@ -225,7 +225,7 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def validation_error(errors: Iterable[float]) -> float:
-    """Of several validation sets, as a geometric mean: each counts by how much better it gets, not by its size.
+    """Geometric mean of the errors on several validation sets, so that each counts by its ratio, not its size.
 
     >>> round(validation_error([1e-2, 1e-4]), 6)
     0.001
@@ -234,7 +234,7 @@ def validation_error(errors: Iterable[float]) -> float:
 
 
 def best_of(errors: Mapping[str, float | None]) -> str | None:
-    """The candidate with the least validation error; None as long as some are not known, or there are none.
+    """The candidate with the least validation error; None if some errors are unknown, or if there are no candidates.
 
     >>> best_of({"wide": 0.2, "deep": 0.1}), best_of({"wide": 0.2, "deep": None})
     ('deep', None)
@@ -244,7 +244,7 @@ def best_of(errors: Mapping[str, float | None]) -> str | None:
 
 
 def keys_of(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
-    """One key for the parameters at the start, one for training."""
+    """Keys of a seed: for initial parameters, and for training."""
     first, second = jax.random.split(jax.random.key(seed))
     return first, second
 

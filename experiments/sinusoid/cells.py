@@ -8,7 +8,7 @@ from logcde.datasets import REGIMES
 
 
 class SinusoidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is run: variants on all regimes, and candidates, the best of which on validation series becomes `ours`."""
+    """Variants to run in all regimes, and candidates: the one with the least validation error becomes `ours`."""
 
     seeds: tuple[int, ...]
     train: int = 2048
@@ -31,8 +31,8 @@ class SinusoidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 class SinusoidCell(AbstractCell, frozen=True, kw_only=True):
     """One model, trained in one regime and tested in all.
 
-    With `validation` that part of its training series is held out in place of test series, and as many series of the
-    other regimes are drawn.
+    With `validation`, that fraction of the training series is held out and tested on instead of test series, and as
+    many series of the other regimes are drawn.
     """
 
     regime: str
@@ -49,9 +49,9 @@ class SinusoidCell(AbstractCell, frozen=True, kw_only=True):
 
 
 class SinusoidOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean squared errors by regime, and the first predictions of the own regime.
+    """Mean squared errors by test regime, and the first predictions in the training regime.
 
-    Those of a candidate whose training did not stay finite are infinite, which JSON does not have: None.
+    Errors of a candidate whose training diverged are None (JSON has no infinity).
     """
 
     mse: dict[str, float | None]

@@ -21,7 +21,7 @@ EXAMPLES = 3
 
 
 class Sinusoid(AbstractExperiment[SinusoidConfig, SinusoidCell, SinusoidOutcome]):
-    """Second experiment of the paper."""
+    """The second experiment of the paper."""
 
     name: ClassVar[str] = "sinusoid"
     title: ClassVar[str] = "Synthetic coupled data: learn in one observation regime, predict in all"
@@ -30,7 +30,7 @@ class Sinusoid(AbstractExperiment[SinusoidConfig, SinusoidCell, SinusoidOutcome]
     outcome: ClassVar = SinusoidOutcome
 
     def cells(self, config: SinusoidConfig, done: Mapping[SinusoidCell, SinusoidOutcome]) -> Sequence[SinusoidCell]:
-        """Variants and candidates, and when these are done the best candidate with all seeds."""
+        """Variants and candidates; once all candidates are done, also the best one with all seeds."""
         variants = [
             cell for name, variant in config.variants.items() for cell in _cells(config, name, variant, config.seeds)
         ]
@@ -71,7 +71,7 @@ class Sinusoid(AbstractExperiment[SinusoidConfig, SinusoidCell, SinusoidOutcome]
         )
 
     def conclude(self, config: SinusoidConfig, records: Mapping[SinusoidCell, Record], folder: Path) -> Conclusion:
-        """Tables, figures and claims."""
+        """Write tables and figures and judge the claims."""
         done = {cell: record.outcome for cell, record in records.items()}
         by_variant = {
             name: {(cell.regime, cell.seed): records[cell] for cell in cells if cell in records}
@@ -79,12 +79,12 @@ class Sinusoid(AbstractExperiment[SinusoidConfig, SinusoidCell, SinusoidOutcome]
         }
         searched = validation_errors(config, done)
         if not by_variant["printed"]:
-            raise ExperimentError("No model of the printed recipe was trained, so there is nothing to conclude.")
+            raise ExperimentError("No cell of the variant 'printed' is finished, so there is no conclusion.")
         return report.conclude(config, by_variant, searched, best_of(searched), folder)
 
 
 def validation_errors(config: SinusoidConfig, done: Mapping[SinusoidCell, SinusoidOutcome]) -> dict[str, float | None]:
-    """Of each candidate, over all regimes to train in and to be validated in; None if some are missing."""
+    """Validation error of each candidate over all pairs of regimes; None if some cells are missing."""
     errors: dict[str, float | None] = {}
     for name in config.candidates:
         mine = [cell for cell in _candidates(config) if cell.variant == f"candidate {name}"]
@@ -95,7 +95,7 @@ def validation_errors(config: SinusoidConfig, done: Mapping[SinusoidCell, Sinuso
 
 
 def _candidates(config: SinusoidConfig) -> list[SinusoidCell]:
-    """Every candidate with the first seed, which sees no test series."""
+    """The cells of every candidate, with the first seed and without test series."""
     return [
         cell
         for name, variant in config.candidates.items()

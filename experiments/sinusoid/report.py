@@ -1,4 +1,4 @@
-"""What the sinusoid experiment shows: cross-regime tables, claims, and the figures of `app:sinusoid`."""
+"""Report of the sinusoid experiment: cross-regime tables, claims, and the figures of `app:sinusoid`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ def conclude(
     chosen: str | None,
     folder: Path,
 ) -> Conclusion:
-    """Judge the claims, draw the figures, and put everything into words and numbers."""
+    """Judge the claims, draw the figures, and write summary and text."""
     final = {name: runs for name, runs in by_variant.items() if runs and not name.startswith("candidate ")}
     tables = {name: table_of(runs) for name, runs in final.items()}
     claims = judge(tables["printed"])
@@ -63,7 +63,7 @@ def table_of(runs: Runs) -> Table:
 
 
 def judge(table: Table) -> tuple[Claim, ...]:
-    """The claims of the paper about the cross-regime table, as far as its rows are there."""
+    """Judge the claims of the paper about the cross-regime table for the rows that exist."""
     claims = [_own_regime_best(table)]
     if "sync_regular" in table:
         column = {row: cells["async_sparse"].mean for row, cells in table.items()}
@@ -100,7 +100,7 @@ def judge(table: Table) -> tuple[Claim, ...]:
 
 
 def _own_regime_best(table: Table) -> Claim:
-    """Noise is the standard deviation over seeds of the two that are compared, taken together."""
+    """Two errors are compared by the root sum of squares of their standard deviations over seeds."""
     worst: list[str] = []
     for test in table:
         own = table[test][test]
@@ -163,7 +163,7 @@ def _text(
 
 
 def cross_table(table: Table) -> str:
-    """Trained on, tested on."""
+    """Format errors with a row for each training regime and a column for each test regime."""
     rows = [[regime, *(cell.text(UNIT) for cell in cells.values())] for regime, cells in table.items()]
     return markdown(["trained on", *REGIMES], rows)
 
@@ -221,7 +221,7 @@ def _draw_curves(runs: Runs, file: Path) -> None:
 
 
 def _draw_example(regime: str, config: SinusoidConfig, seed: int, file: Path) -> None:
-    """The signal, what is observed of it and where it is asked for; then who is observed when."""
+    """Draw signal, observations and targets of one series, and a raster of its observation times."""
     drawn = sinusoids(regime, config.test, (seed, 1))
     fine = np.linspace(0, drawn.data.streams.horizon[0], 400)
     truth = drawn.waves(0, fine)

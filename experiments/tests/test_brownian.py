@@ -44,7 +44,7 @@ def _outcomes(records):
     return {cell: record.outcome for cell, record in records.items()}
 
 
-def test_the_grid_ends_with_our_recipe_at_both_levels(records):
+def test_grid_ends_with_our_recipe_at_both_levels(records):
     variants = {(cell.variant, cell.level, cell.intervals) for cell in records}
     assert {("ours", level, 2) for level in (1, 2)} <= variants
     assert ("free matrices", 1, 2) not in variants
@@ -55,7 +55,7 @@ def test_the_grid_ends_with_our_recipe_at_both_levels(records):
         assert (record.outcome.predictions == []) == (cell.validation > 0)
 
 
-def test_conclusions_have_every_column(records, tmp_path):
+def test_conclude_has_every_column(records, tmp_path):
     conclusion = BROWNIAN.conclude(CONFIG, records, tmp_path)
     columns = {"m", "level1", "level2", "level1_printed", "level2_printed", "oracle1", "oracle2", "paper1", "paper2"}
     assert [set(row) for row in conclusion.summary["rows"]] == [columns]
@@ -80,7 +80,7 @@ def rows(level1=1.1, level2=1.0, gain=40.0):
     ]
 
 
-def test_claims_hold_and_fail_one_by_one():
+def test_judge_fails_each_claim():
     fine = (0.2, 0.01)
     assert [claim.held for claim in judge(rows(), fine)] == [True] * 5
     assert not judge(rows(level1=1.6), fine)[0].held
@@ -91,7 +91,7 @@ def test_claims_hold_and_fail_one_by_one():
     assert not judge(rows(), (0.2, 0.11))[4].held
 
 
-def test_free_letters_are_the_stored_coordinates_and_time():
+def test_free_letters_and_without_redundant():
     data = brownian(series=2, seed=0, steps=8).dataset([0, 3, 8])
     logsigs = Embedding(depth=2, counts=False)(data.streams, data.partition)
     free = free_letters(logsigs)

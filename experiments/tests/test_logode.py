@@ -71,7 +71,7 @@ def test_conclude_shows_the_papers_numbers_and_missing_accuracies(config, tmp_pa
     one = msgspec.structs.replace(config, batches=(1,))
     conclusion = LogOde().conclude(one, made_up(one), tmp_path)
     assert "random walks of EigenWorms' shape" in conclusion.text
-    assert "EigenWorms is not there" in conclusion.text
+    assert "EigenWorms is not available" in conclusion.text
     assert "| NCDE | no | not run | 75.0 ± 3.9 | 2 | 26.02 | 2 | 1 | 3,484 |" in conclusion.text
     assert [row["model"] for row in conclusion.summary["rows"]] == list(ROWS)
     assert [claim.held for claim in conclusion.claims] == [True, True, True, False]

@@ -20,7 +20,7 @@ def table(**changed):
     }
 
 
-def test_all_claims_hold_of_numbers_like_the_papers():
+def test_judge_holds_for_numbers_like_the_papers():
     assert [claim.held for claim in judge(table())] == [True, True, True, True]
 
 
@@ -33,16 +33,16 @@ def test_all_claims_hold_of_numbers_like_the_papers():
         (3, {"sync_irregular": (1.2, 1.3, 1.4, 6.0)}, "sync_regular 2.00"),
     ],
 )
-def test_each_claim_can_fail_and_says_why(number, changed, said):
+def test_judge_fails_each_claim_with_evidence(number, changed, said):
     claims = judge(table(**changed))
     assert not claims[number].held
     assert said in claims[number].evidence
 
 
-def test_noise_is_not_held_against_a_model():
+def test_judge_allows_for_noise():
     noisy = table(sync_regular=(0.2, 1.29, 1.7, 7.6))
     assert judge(noisy)[0].held
 
 
-def test_a_part_of_the_table_is_judged_as_far_as_it_goes():
+def test_judge_of_a_part_of_the_table():
     assert len(judge({"sync_regular": table()["sync_regular"]})) == 2

@@ -63,14 +63,14 @@ SPACE = StateSpace(unit="lru", hidden=4, layers=1, state=2, time=False)
     ids=lambda model: type(model).__name__,
 )
 @pytest.mark.parametrize("fraction", [0.0, 0.95])
-def test_every_model_predicts_every_class_from_what_is_left(model, fraction):
+def test_every_model_predicts_all_classes_after_dropping(model, fraction):
     inputs, basis = model.inputs(given(fraction))
     built = model.model(basis, 2, jax.random.key(0))
     assert eqx.filter_eval_shape(built, inputs[0]).shape == (2,)
     assert np.isfinite(inputs.logsigs).all()
 
 
-def test_windows_do_not_depend_on_what_was_dropped_and_time_goes_on():
+def test_windows_and_time_do_not_depend_on_dropping():
     whole, _ = LINEAR.inputs(given(0.0))
     left, basis = LINEAR.inputs(given(0.95))
     assert whole.logsigs.shape == left.logsigs.shape == (20, 3, 6)
@@ -80,7 +80,7 @@ def test_windows_do_not_depend_on_what_was_dropped_and_time_goes_on():
     np.testing.assert_allclose(left.logsigs[..., clock], whole.logsigs[..., clock], rtol=1e-5)
 
 
-def test_channels_are_scaled_by_the_series_that_are_trained_on_or_by_all():
+def test_linear_path_scales_by_training_series_or_by_all():
     data = given(0.0)
     for scaled_by, which in (("train", data.split.train), ("all", np.arange(20))):
         inputs, _ = msgspec.structs.replace(LINEAR, step=1, time=False, scaled_by=scaled_by).inputs(data)
@@ -89,14 +89,14 @@ def test_channels_are_scaled_by_the_series_that_are_trained_on_or_by_all():
         np.testing.assert_allclose(values[which].max(axis=(0, 1)), 1, atol=1e-5)
 
 
-def test_what_the_published_runs_did_has_a_name():
+def test_linear_path_skip_first_and_divide():
     plain, _ = LINEAR.inputs(given())
     other, _ = msgspec.structs.replace(LINEAR, skip_first=True, divide=10.0).inputs(given())
     np.testing.assert_allclose(other.logsigs, plain.logsigs[:, 1:] / 10)
     np.testing.assert_array_equal(other.length, plain.length - 1)
 
 
-def test_recurrent_models_see_the_rows_that_are_left_and_their_stamps():
+def test_state_space_inputs_are_remaining_rows_and_stamps():
     some = given(0.7)
     inputs, basis = msgspec.structs.replace(SPACE, time=True).inputs(some)
     assert basis.letters == ("a", "b", "clock")
@@ -107,7 +107,7 @@ def test_recurrent_models_see_the_rows_that_are_left_and_their_stamps():
     assert set(inputs.length.tolist()) == {4}  # round(0.3 * 12)
 
 
-def test_recurrent_models_see_the_last_value_of_a_channel_that_was_dropped():
+def test_state_space_inputs_hold_the_last_value_of_a_dropped_channel():
     data = dataset()
     left = drop_observations(data.streams, 0.7, PerChannel(), seed=0)
     inputs, _ = SPACE.inputs(Given(data, left, split(len(data), 0)))
@@ -118,7 +118,7 @@ def test_recurrent_models_see_the_last_value_of_a_channel_that_was_dropped():
         np.testing.assert_allclose(rows[event], last, atol=1e-4)
 
 
-def test_ragged_series_have_windows_of_their_own():
+def test_linear_path_windows_of_ragged_series():
     lengths = np.where(np.arange(20) % 3, LENGTH, 5)
     inputs, _ = LINEAR.inputs(given(data=dataset(lengths)))
     np.testing.assert_array_equal(inputs.length, np.ceil(lengths / 4))
@@ -129,7 +129,7 @@ def config():
     return settings_of(Uea())
 
 
-def test_the_settings_are_those_of_the_papers_tables(config):
+def test_cells_have_the_settings_of_the_papers_tables(config):
     cells = {(cell.variant, cell.dataset): cell for cell in Uea().cells(config, {})}
     bd = cells["bd_slice", "MotorImagery"]
     assert (bd.training.rate, bd.training.penalty) == (1e-3, 1e-3)
@@ -147,7 +147,7 @@ def test_the_settings_are_those_of_the_papers_tables(config):
     assert (neural.model.layers, neural.model.width, neural.training.penalty) == (2, 32, 1e-3)
 
 
-def test_every_preset_can_be_read_and_what_is_in_two_parts_is_run_once(config):
+def test_presets_are_valid_and_cells_are_unique(config):
     assert settings_of(Uea(), preset="quick").seeds == (2345,)
     whole = Uea().cells(settings_of(Uea(), preset="paper"), {})
     assert len({(cell.variant, cell.dataset, cell.drop, cell.seed) for cell in whole}) == 8 * 6 * 4 * 5
@@ -157,14 +157,14 @@ def test_every_preset_can_be_read_and_what_is_in_two_parts_is_run_once(config):
     assert Uea().cells(twice, {}) == Uea().cells(once, {})
 
 
-def test_published_runs_differ_from_ours_by_their_reading_only(config):
+def test_published_preset_differs_by_its_reading_only(config):
     ours = set(Uea().cells(config, {}))
     published = settings_of(Uea(), preset="published")
     assert published.reading == Reading(flow="euler", scaled_by="all", skip_first=True)
     assert set(Uea().cells(msgspec.structs.replace(published, reading=Reading()), {})) < ours
 
 
-def test_settings_of_ones_own_stand_beside_or_in_place_of_those_that_come_with_the_package(config):
+def test_own_settings_extend_or_replace_the_packaged_ones(config):
     own = msgspec.structs.replace(packaged()["Epilepsy"], path=packaged()["Heartbeat"].path)
     part = uea.Part(models=("d_slice",), datasets=("Mine", "Epilepsy", "RacketSports"), drops=(0.0,))
     made = uea.UeaConfig(seeds=(1,), grid=(part,), settings={"Mine": own, "Epilepsy": own})
@@ -180,7 +180,7 @@ def test_settings_of_ones_own_stand_beside_or_in_place_of_those_that_come_with_t
         ("drops = [0.0", "less than 1"),
     ],
 )
-def test_a_grid_that_cannot_be_run_is_refused(tmp_path, change, said):
+def test_config_refuses_unknown_models_data_sets_and_shares(tmp_path, change, said):
     presets = importlib.resources.files("experiments.uea").joinpath("presets")
     wrong = {"d_slice": "e_slice", "RacketSports": "Rockets", "0.0": "1.0"}
     word = next(word for word in wrong if change.rstrip('"').endswith(word))
@@ -196,7 +196,7 @@ def small_config(**part):
     return msgspec.structs.replace(quick, grid=(uea.Part(**grid),))
 
 
-def test_from_files_to_accuracy(tmp_path, monkeypatch):
+def test_files_to_accuracy(tmp_path, monkeypatch):
     values, labels = waves(40)
     packed = np.stack(values).transpose(0, 2, 1)
     names = np.array(["slow", "fast"])[labels]
@@ -249,7 +249,7 @@ def made_up(config, accuracies):
     return records
 
 
-def test_tables_have_the_papers_numbers_beside_ours_and_what_was_not_run(tmp_path, config):
+def test_conclude_shows_the_papers_numbers_and_missing_cells(tmp_path, config):
     records = made_up(
         config,
         {
@@ -290,7 +290,7 @@ def row(model, drop, dataset, mean, **fields):
     )  # fmt: skip
 
 
-def test_claims_are_judged_over_the_sets_that_models_have_in_common():
+def test_judge_uses_data_sets_that_models_have_in_common():
     means = {"bd_slice": (64.0, 62.0), "log_ncde": (66.0, 61.0), "lru": (65.0, 61.5)}
     rows = [
         row(model, drop, dataset, mean + shift, errors=0.5)
@@ -317,7 +317,7 @@ def test_claims_are_judged_over_the_sets_that_models_have_in_common():
     assert not [claim for claim in judge(two_models, averages(two_models)) if "best" in claim.text]
 
 
-def test_averages_are_over_the_seeds_that_models_have_in_common():
+def test_averages_use_seeds_that_models_have_in_common():
     three = row("bd_slice", 0.0, "Heartbeat", 72.0)
     three = msgspec.structs.replace(three, seeds=[1, 2, 3], accuracies=[70.0, 80.0, 66.0])
     two = msgspec.structs.replace(row("s5", 0.0, "Heartbeat", 74.0), seeds=[2, 1], accuracies=[76.0, 72.0])
@@ -329,10 +329,10 @@ def test_averages_are_over_the_seeds_that_models_have_in_common():
     assert averages(both)[0].where == "Heartbeat (2 seeds), SelfRegulationSCP2 (1 seed)"
 
 
-def test_what_is_not_there_is_left_out_and_said(tmp_path, monkeypatch):
+def test_reproduce_leaves_out_cells_without_data(tmp_path, monkeypatch):
     monkeypatch.setenv("LOGCDE_DATA", str(tmp_path))
     console = Console(file=io.StringIO(), width=200)
-    with pytest.raises(ExperimentError, match="Nothing of this grid was run"):
+    with pytest.raises(ExperimentError, match="No cell of this grid is finished"):
         reproduce(Uea(), preset="quick", out=tmp_path / "out", console=console)
     assert "12 cells were not run because their data are not available." in console.file.getvalue()
     monkeypatch.delenv("LOGCDE_DATA")
@@ -340,12 +340,12 @@ def test_what_is_not_there_is_left_out_and_said(tmp_path, monkeypatch):
         reproduce(Uea(), preset="quick", out=tmp_path / "out", console=console)
 
 
-def test_nothing_run_is_nothing_to_conclude(tmp_path, config):
-    with pytest.raises(ExperimentError, match="Nothing of this grid"):
+def test_conclude_refuses_an_empty_grid(tmp_path, config):
+    with pytest.raises(ExperimentError, match="No cell of this grid"):
         Uea().conclude(config, {}, tmp_path)
 
 
-def test_the_papers_averages_come_out_of_its_tables():
+def test_printed_tables_average_to_the_papers_averages():
     """Table 2 of the paper is the mean of the four per-dataset tables, which were typed in by a program."""
     means = {
         (share, model): np.mean([line[0] for line in printed()[share][model].values()])

@@ -13,10 +13,10 @@ Dropping: TypeAlias = Literal["points", "channels"]
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A part of the grid: all of these models on all of these data sets at all shares of dropped observations.
+    """A part of the grid: every model on every data set at every share of dropped observations.
 
-    `repeats` is with how many of the seeds, all of them if 0. Validation series are looked at after `every` steps, and
-    training ends when `patience` looks brought nothing better, or after `most` steps.
+    `repeats` is the number of seeds, 0 for all. The model is evaluated on validation series after `every` steps;
+    training ends after `patience` evaluations without improvement, or after `most` steps.
     """
 
     models: tuple[str, ...]
@@ -30,9 +30,9 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class UeaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Parts of the grid, the first of which are run first, and the settings for each of their data sets.
+    """Parts of the grid, in the order in which they run, and the settings for each data set.
 
-    Those that are not given are the ones that come with the package.
+    Settings that are not given are those of `settings.toml`.
     """
 
     seeds: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Classification of series of which a part was dropped (`tab:uea_drop_summary`, `app:uea-experiments`)."""
+"""Classification with dropped observations (`tab:uea_drop_summary`, `app:uea-experiments`)."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -21,7 +21,7 @@ DROPPINGS = {"points": PerEvent(), "channels": PerChannel()}
 
 
 class Uea(AbstractExperiment[UeaConfig, UeaCell, Classified]):
-    """Fourth experiment of the paper."""
+    """The fourth experiment of the paper."""
 
     name: ClassVar[str] = "uea"
     title: ClassVar[str] = "Classification under dropped observations: the UEA sets"
@@ -30,7 +30,7 @@ class Uea(AbstractExperiment[UeaConfig, UeaCell, Classified]):
     outcome: ClassVar = Classified
 
     def cells(self, config: UeaConfig, done: Mapping[UeaCell, Classified]) -> Sequence[UeaCell]:
-        """Part by part; what is in two parts is run as the first one says."""
+        """All parts in order; a cell in two parts takes the settings of the first."""
         found: dict[tuple, UeaCell] = {}
         for part in config.grid:
             for seed in config.seeds[: part.repeats or None]:
@@ -43,23 +43,23 @@ class Uea(AbstractExperiment[UeaConfig, UeaCell, Classified]):
         return list(found.values())
 
     def can_run(self, cell: UeaCell) -> bool:
-        """Whether the data set is there."""
+        """Whether the data set is available."""
         return cell.dataset in _there(folder())
 
     def run(self, cell: UeaCell, tell: Tell, scratch: Path) -> Classified:
-        """Drop, split, train and test."""
+        """Drop observations, split, train and test."""
         data = loaded(cell.dataset)
-        # Series are dropped from before they are split, so that a series loses the same whatever it is used for.
+        # Before the split, so that a series loses the same observations whichever part it is in.
         left = drop_observations(data.streams, cell.drop, DROPPINGS[cell.dropping], seed=(cell.seed, 1))
         given = Given(data, left, split(len(data), (cell.seed, 0)))
         return classify(given, cell.model, cell.training, cell.seed, tell, scratch)
 
     def conclude(self, config: UeaConfig, records: Mapping[UeaCell, Record], folder: Path) -> Conclusion:
-        """Tables, the figure, and the splits as files for others."""
+        """Write tables, figure and the files of the splits."""
         cells = self.cells(config, {})
         series = {(cell.dataset, cell.seed): records[cell].outcome.series for cell in cells if cell in records}
         if not series:
-            raise ExperimentError("Nothing of this grid was run, so there is nothing to conclude.")
+            raise ExperimentError("No cell of this grid is finished, so there is no conclusion.")
         for (dataset, seed), count in series.items():
             split(count, (seed, 0)).write(folder / "splits" / f"{dataset}-{seed}.json")
         return report.conclude(cells, records, folder)
@@ -67,13 +67,13 @@ class Uea(AbstractExperiment[UeaConfig, UeaCell, Classified]):
 
 @lru_cache(maxsize=1)
 def loaded(name: str) -> Classification:
-    """A data set without copies. Cells of one data set follow each other, mostly."""
+    """A data set without duplicates; cached, because most cells follow one of the same data set."""
     return deduplicated(load(name))
 
 
 @lru_cache(maxsize=1)
 def _there(top: Path) -> frozenset[str]:
-    """The data sets of a folder."""
+    """Names of the data sets in a folder."""
     return frozenset(available(top))
 
 

@@ -1,6 +1,6 @@
-"""The models of the UEA experiment: what each sees of a data set, and how it is built (`app:uea-experiments`).
+"""The models of the UEA experiment: their inputs from a data set, and their construction (`app:uea-experiments`).
 
-Everything that the published runs did beside what the paper says is a field here, with a name.
+What the published runs did and the paper does not say is a field here.
 """
 
 import dataclasses
@@ -24,23 +24,23 @@ FLOWS = {"exponential": Exponential(), "euler": Euler()}
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """A data set, what was left of it after dropping, and which series are for what."""
+    """A data set, its streams after dropping, and its split."""
 
     data: Classification
     left: Streams
     split: Split
 
     def path(self, time: bool) -> Streams:
-        """What is left, and time as a channel that is observed at every stamp that there was, if asked for."""
+        """The streams after dropping; with `time`, also time as a channel observed at every original stamp."""
         return with_time_channel(self.left, self.data.streams) if time else self.left
 
 
 class LinearPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="slice"):
     """A linear CDE on log-signatures of windows of `step` samples, read by the mean of its states.
 
-    Channels are scaled to [-1, 1] by their least and greatest values in the training series, or in `all` as the
-    published runs did. `divide`: log-signatures are divided by that, all levels alike. `skip_first` leaves out the
-    first window, as the published runs did.
+    Channels are scaled to [-1, 1] by their minimum and maximum in the training series, or in `all` series as in the
+    published runs. `divide` divides all levels of the log-signatures; `skip_first` leaves out the first window, as in
+    the published runs.
     """
 
     hidden: int
@@ -109,7 +109,7 @@ class NeuralPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="l
 
 
 class Spline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ncde"):
-    """An NCDE along Hermite cubics through what is left, with a step of Heun from each stamp that there was."""
+    """An NCDE along Hermite cubics through the remaining observations, a step of Heun's method for each stamp."""
 
     hidden: int
     time: bool
@@ -127,7 +127,7 @@ class Spline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ncde"
 
 
 class StateSpace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ssm"):
-    """A recurrent model on the rows that are left, one after another; `time` adds their stamps as a channel."""
+    """A recurrent model on the remaining rows; `time` adds their stamps as a channel."""
 
     unit: Literal["s5", "lru", "s6", "mamba"]
     hidden: int
@@ -139,7 +139,7 @@ class StateSpace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="s
     expansion: int = 2
 
     def inputs(self, given: Given) -> tuple[Inputs, Basis]:
-        """The rows, as increments from one to the next."""
+        """Increments from one row to the next."""
         rows = with_time_channel(given.left) if self.time else given.left
         logsigs = _embedding(1)(rows, Partition.every_events(1))
         return Inputs.of(logsigs), logsigs.basis

@@ -1,4 +1,4 @@
-"""What the UEA experiment shows: the paper's tables with its numbers beside ours, claims, and the dropping curves."""
+"""Report of the UEA experiment: the tables of the paper with both numbers, claims, and accuracy over dropping."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,12 +14,12 @@ from logcde import plot
 from logcde._files import write_whole
 
 OF_ROWS = ("s5", "lru", "s6", "mamba")
-"""The models that read rows, not a path."""
+"""Models on rows instead of a path."""
 CONSTANT = "the same class always"
 
 
 def conclude(cells: Sequence[UeaCell], records: Mapping[UeaCell, Record], folder: Path) -> Conclusion:
-    """Tables and claims, in words and for programs, and the figure."""
+    """Judge the claims, write tables, summary and text, and draw the figures."""
     rows = rows_of(cells, records)
     missing = [cell for cell in cells if cell not in records]
     dropped = [row for row in rows if row.dropping == "points"]
@@ -140,7 +140,7 @@ def _average_table(average: Average) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    """Models by data sets."""
+    """Format accuracies with a row for each model and a column for each data set."""
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     return markdown(["model", *datasets], _cells(rows, datasets))
 
@@ -170,7 +170,7 @@ def _number(mean: float | None, std: float | None) -> str:
 
 
 def _latex(rows: Sequence[Row]) -> str:
-    """The table of every share, for a paper."""
+    """The table of every share in LaTeX."""
     tables = []
     for drop in sorted({row.drop for row in rows}):
         here = [row for row in rows if row.drop == drop]
@@ -181,7 +181,7 @@ def _latex(rows: Sequence[Row]) -> str:
 
 
 def _draw(rows: Sequence[Row], file: Path) -> None:
-    """Accuracy against the share that was dropped, a panel for each data set with more than one share."""
+    """Draw accuracy over the dropped share, a panel for each data set with several shares."""
     shares: dict[str, set[float]] = {}
     for row in rows:
         shares.setdefault(row.dataset, set()).add(row.drop)

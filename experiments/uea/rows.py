@@ -1,4 +1,4 @@
-"""The runs of the UEA experiment over seeds, beside the paper's: accuracies, averages, ranks, and which claims held."""
+"""Results of the UEA experiment over seeds, compared with the paper: accuracies, averages, ranks and claims."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,16 +27,18 @@ BEST = {"log_ncde": (0.0, 0.3, 0.7), "bd_slice": (SPARSEST,)}
 STEADY = 1.5
 """By how many points the paper's BD-SLiCE loses from all observations to the fewest."""
 FEWEST = 3
-"""Of fewer models none is called the best."""
+"""Smallest number of models of which one is called the best."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One model on one data set at one share of dropped observations, over seeds; accuracies in percent.
 
-    `accuracies` has one for each of the `seeds`. `samples` is by how many test samples the mean differs from the
-    paper's, `errors` by how many standard errors if nothing but the draw of test series differed. `constant` is the
-    accuracy of always saying the most frequent class of the training series. `capped` is in how many runs the limit on
-    steps ended training.
+    Attributes:
+        accuracies: One for each of the `seeds`.
+        samples: Difference from the paper's mean in test samples.
+        errors: Difference from the paper's mean in standard errors, if only the draw of test series differed.
+        constant: Accuracy of always predicting the most frequent class of the training series.
+        capped: Number of runs that the limit on steps ended.
     """
 
     dataset: str
@@ -61,7 +63,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rows_of(cells: Sequence[UeaCell], records: Mapping[UeaCell, Record]) -> list[Row]:
-    """What is finished, over seeds, in the order of the paper's tables."""
+    """Summarise finished cells over seeds, in the order of the paper's tables."""
     found: dict[tuple[str, str, float, str], list[UeaCell]] = {}
     for cell in cells:
         if cell in records:
@@ -119,7 +121,7 @@ def errors_of(mean: float, seeds: int, other: float, other_seeds: int, tests: in
 
 
 def constant_of(rows: Sequence[Row], dataset: str) -> float | None:
-    """The constant answer's accuracy over as many seeds as any model has on the data set."""
+    """Accuracy of a constant prediction, from the model with most seeds on the data set."""
     known = [row for row in rows if row.dataset == dataset and row.constant is not None]
     return max(known, key=lambda row: len(row.seeds)).constant if known else None
 
@@ -212,7 +214,7 @@ def ranks_of(accuracies: np.ndarray) -> np.ndarray:
 
 
 def judge(rows: Sequence[Row], blocks: Sequence[Average]) -> tuple[Claim, ...]:
-    """What the paper says of its tables, as far as there are runs: for each share, of the block with most numbers."""
+    """Judge the claims of the paper about its tables; for each share, on the block with most numbers."""
     largest: dict[float, Average] = {}
     for block in sorted(blocks, key=lambda block: len(block.models) * len(block.datasets)):
         if len(block.models) >= FEWEST:
@@ -276,6 +278,6 @@ def _seeds(count: int) -> str:
 
 
 def _listed(models: Sequence[str], values: Sequence[float], *, down: bool) -> str:
-    """From the best to the worst, whose values go `down` from one to the next, or up."""
+    """List models from best to worst; `down`: larger values are better."""
     order = sorted(zip(models, values, strict=True), key=lambda pair: pair[1], reverse=down)
     return ", ".join(f"{MODELS[model]} {value:.1f}" for model, value in order)

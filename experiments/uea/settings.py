@@ -1,4 +1,4 @@
-"""Hyper-parameters of the UEA experiments, in the form of the paper's tables, and the models that they mean."""
+"""Hyper-parameters of the UEA experiments, in the form of the paper's tables, and the models that they describe."""
 
 import importlib.resources
 from functools import lru_cache
@@ -83,7 +83,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 @lru_cache(maxsize=1)
 def packaged() -> dict[str, Settings]:
-    """The settings that come with the package, for each data set."""
+    """The settings of `settings.toml`, for each data set."""
     return _read("settings.toml", dict[str, Settings])
 
 
@@ -94,7 +94,7 @@ def printed() -> Printed:
 
 
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What linear CDEs do that the paper does not say, or that published runs did otherwise."""
+    """Options of linear CDEs that the paper leaves open, or that differ in the published runs."""
 
     flow: Literal["exponential", "euler"] = "exponential"
     scaled_by: Literal["train", "all"] = "train"
@@ -102,7 +102,7 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 def model_of(settings: Settings, name: str, reading: Reading = Reading()) -> tuple[UeaModel, float, float]:
-    """A model by its name, its learning rate and its penalty."""
+    """The model of a name, its learning rate and its penalty."""
     if name in PATH_MODELS:
         return path_model_of(settings.path, name, reading), settings.path.rate, settings.path.penalty
     if name == "ncde":

@@ -1,4 +1,4 @@
-"""Training a classifier as the UEA experiments do: stopped early, and of the best on validation series the last."""
+"""Train a classifier with early stopping and select the latest of the best on validation series."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from logcde.train import Batching, Checkpoints, Selection, Steps, fit, losses, s
 
 
 class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Adam with a constant rate; a look at the validation series after `every` steps.
+    """Adam with a constant learning rate, evaluated on validation series after `every` steps.
 
-    Training ends when `patience` looks brought nothing better, or after `most` steps.
+    Training ends after `patience` evaluations without improvement, or after `most` steps.
     """
 
     rate: float
@@ -26,10 +26,10 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Classified(msgspec.Struct, frozen=True, kw_only=True):
-    """Accuracies of the model that was best on validation series, and how it came about.
+    """Accuracies of the selected model, and its training.
 
-    `constant` is the accuracy of always saying the most frequent class of the training series. `capped` says that
-    training ended because of the limit on steps. `history` has the step and the validation accuracy of each look.
+    `constant` is the accuracy of always predicting the most frequent class of the training series. `capped`: training
+    ended at the limit on steps. `history` has the step and the validation accuracy of each evaluation.
     """
 
     accuracy: float
@@ -46,7 +46,7 @@ class Classified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def classify(given: Given, model: UeaModel, training: Schedule, seed: int, tell: Tell, scratch: Path) -> Classified:
-    """Train on the training series and test on the test series; what is kept in `scratch` lets it go on."""
+    """Train and test; checkpoints in `scratch` resume an interrupted run."""
     inputs, basis = model.inputs(given)
     for_model, for_training = keys_of(seed)
     labels, split = given.data.labels, given.split
