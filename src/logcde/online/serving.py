@@ -181,12 +181,12 @@ class LinearServingModel(AbstractServingModel):
         self._places = places.reshape(-1)
         reach = SINGLE if self._dtype == np.float32 else DOUBLE
         exact = isinstance(dynamics.flow, Exponential)
-        self._moving = np.ascontiguousarray(generators).reshape(count, -1), shape, reach, exact
+        self._flow_arguments = np.ascontiguousarray(generators).reshape(count, -1), shape, reach, exact
         weights = [np.asarray(layer.weight, np.float64) for layer in readout.layers]
         weights[0] = weights[0][:, self._places]
         biases = [np.asarray(layer.bias, np.float64) for layer in readout.layers]
         packed = np.concatenate([np.append(w.T, b) for w, b in zip(weights, biases, strict=True)])
-        self._reading = packed, np.array([rows * blocks, *(len(b) for b in biases)])
+        self._readout_arguments = packed, np.array([rows * blocks, *(len(b) for b in biases)])
         self._mean = readout.rule if isinstance(readout.rule, Mean) else None
         self._outputs, self._server = len(biases[-1]), serve.server(rows)
 
@@ -201,7 +201,7 @@ class LinearServingModel(AbstractServingModel):
     def advance(self, state: ModelState, logsigs: IntervalLogsigs) -> ModelState:
         """Copy the state and move the copy by the kernel."""
         hidden, total = state[0].copy(), state[1].copy()
-        self._server.advance(hidden, total, logsigs, *self._moving)
+        self._server.advance(hidden, total, logsigs, *self._flow_arguments)
         return hidden, total
 
     def advance_many(self, states: list[ModelState], logsigs: list[IntervalLogsigs]) -> list[ModelState]:
@@ -211,7 +211,7 @@ class LinearServingModel(AbstractServingModel):
     def predict(self, state: ModelState, logsigs: IntervalLogsigs) -> Float[np.ndarray, "output"]:
         """One kernel call."""
         out = np.empty(self._outputs, self._dtype)
-        self._server.predict(*state, logsigs, *self._moving, *self._reading, out)
+        self._server.predict(*state, logsigs, *self._flow_arguments, *self._readout_arguments, out)
         return out
 
     def predict_many(
@@ -221,8 +221,8 @@ class LinearServingModel(AbstractServingModel):
         out = np.empty((len(states), self._outputs), self._dtype)
         hidden, totals = (np.stack(part) for part in zip(*states, strict=True))
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in logsigs])])
-        moving, reading = self._moving, self._reading
-        self._server.predict_many(hidden, totals, np.concatenate(logsigs), offsets, *moving, *reading, out)
+        flow, readout = self._flow_arguments, self._readout_arguments
+        self._server.predict_many(hidden, totals, np.concatenate(logsigs), offsets, *flow, *readout, out)
         return out
 
 
