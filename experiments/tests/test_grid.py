@@ -82,7 +82,8 @@ def ledger(folder):
     return Ledger(folder / "cells.jsonl", SINUSOID.cell, SINUSOID.outcome)
 
 
-def test_reproduce_runs_a_grid_once(config, tmp_path, capsys):
+def test_reproduce_runs_a_grid_once(config, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # workers find the package from any folder
     config.write_text(TINY[: TINY.index("[candidates.broken")])
     out = tmp_path / "out"
     assert reproduce(SINUSOID, config=config, out=out, workers=1) == 0
