@@ -113,7 +113,7 @@ def test_closed_output_ends_quietly(folder, stream, tmp_path):
 
 
 def test_closed_output_keeps_unsent_predictions(folder, stream, tmp_path, monkeypatch):
-    monkeypatch.setattr(stream_loop, "LATENCY", -1.0)  # every answer is written by itself
+    monkeypatch.setattr(stream_loop, "LATENCY", -1.0)  # every prediction is written by itself
     lines, state = written(history(8)).splitlines(keepends=True), tmp_path / "state.json"
     file, (read, write) = tmp_path / "first.jsonl", os.pipe()
     file.write_bytes(b"".join(lines[:5]))

@@ -43,7 +43,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
         return next((stamp for stamp in (self.time, self.predict, self.close) if stamp is not None), None)
 
 
-class Answer(msgspec.Struct, gc=False):
+class PredictionLine(msgspec.Struct, gc=False):
     """One line of output. The stamp is as in the input; a number that is not finite is null."""
 
     series: Id

@@ -23,13 +23,13 @@ import msgspec
 from logcde._files import whole_file
 from logcde.artefact.files import MODEL_JSON
 from logcde.cli.advice import ADVICE
-from logcde.cli.stream_lines import Answer, encode_lines
+from logcde.cli.stream_lines import PredictionLine, encode_lines
 from logcde.cli.stream_session import Session
 from logcde.errors import ArtefactError, LogcdeError, StreamError, Where
 
 READ_SIZE = 1 << 16
 LATENCY = 0.05
-"""Seconds that an answer waits at most for others, while there is more input to process."""
+"""Seconds that a prediction waits at most for others, while there is more input to process."""
 FORMAT = 1
 
 
@@ -128,7 +128,7 @@ class Reports:
 class StreamLoop:
     """A session between two file descriptors.
 
-    The state is written after `every` lines or after `seconds`, and never before the answers that it counts.
+    The state is written after `every` lines or after `seconds`, and never before the predictions that it counts.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class StreamLoop:
         self._progress = Progress() if file is None else file.read()
         session.restore(self._progress.series)
         self._unsent = self._progress.unsent.encode()
-        self._answers: list[Answer] = []
+        self._predictions: list[PredictionLine] = []
         self._closed = False
         self._accepted = self._refused = self._sent = 0
         self._saved_lines, self._saved_at = self._progress.lines, time.monotonic()
@@ -197,15 +197,15 @@ class StreamLoop:
         if not text or text.isspace():
             return
         try:
-            self._answers += self._session.take(text)
+            self._predictions += self._session.take(text)
             self._accepted += 1
         except StreamError as error:
             self._refused += 1
             self._reports.refused(number, error)
 
     def _send(self, target: int) -> None:
-        """Write all answers. If the reader has gone, keep those that were not written completely."""
-        self._encode_answers()
+        """Write all predictions. If the reader has gone, keep those that were not written completely."""
+        self._encode_predictions()
         written = 0
         try:
             while written < len(self._unsent) and not self._closed:
@@ -218,14 +218,14 @@ class StreamLoop:
         self._sent += lines
         self._unsent = self._unsent[whole:]
 
-    def _encode_answers(self) -> None:
-        if self._answers:
-            self._unsent += encode_lines(self._answers)
-            self._answers.clear()
+    def _encode_predictions(self) -> None:
+        if self._predictions:
+            self._unsent += encode_lines(self._predictions)
+            self._predictions.clear()
 
     def _save(self) -> None:
         assert self._file is not None
-        self._encode_answers()
+        self._encode_predictions()
         self._progress.unsent, self._progress.series = self._unsent.decode(), self._session.state()
         self._file.write(self._progress)
         self._progress.series = []

@@ -1,4 +1,4 @@
-"""A model and the series of a stream: each line is applied completely or refused, and answers come out."""
+"""A model and the series of a stream: each line is applied completely or refused, and predictions come out."""
 
 import dataclasses
 import enum
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from logcde.cli.stream_lines import (
-    Answer,
     Id,
     Line,
+    PredictionLine,
     Stamp,
     did_you_mean,
     origin_ticks,
@@ -78,8 +78,8 @@ class Session:
     def __len__(self) -> int:
         return len(self._series)
 
-    def take(self, text: bytes) -> list[Answer]:
-        """Apply one line, and return the answers to it.
+    def take(self, text: bytes) -> list[PredictionLine]:
+        """Apply one line, and return the predictions for it.
 
         Raises:
             StreamError: If the line is refused; then nothing has changed. `where` names its series and stamp.
@@ -111,7 +111,7 @@ class Session:
             clock = with_origin_ticks(ticks, clock)
         return Series(self._new_predictor(static).restore(state), clock, static)
 
-    def _apply(self, line: Line) -> list[Answer]:
+    def _apply(self, line: Line) -> list[PredictionLine]:
         if line.values is not None:
             return self._observe(line, line.values)
         series = self._series.get(line.series)
@@ -119,14 +119,14 @@ class Session:
             raise StreamError(f"There is no series {line.series!r}.", 'A series begins with its first "values".')
         if line.predict is not None:
             at = self._time(line.predict, series)
-            return [Answer(line.series, line.predict, self._to_json(series.predictor.predict(at)))]
+            return [PredictionLine(line.series, line.predict, self._to_json(series.predictor.predict(at)))]
         if line.close is not None:
             self._close(self._time(line.close, series), series)
         else:
             del self._series[line.series]
         return []
 
-    def _observe(self, line: Line, values: dict[str, float | None]) -> list[Answer]:
+    def _observe(self, line: Line, values: dict[str, float | None]) -> list[PredictionLine]:
         name, stamp, row = line.series, line.time, self._row(values)
         if stamp is None:
             raise StreamError('"time", the stamp of these values, is missing.')
@@ -139,7 +139,7 @@ class Session:
             )
         series = self._begin(line, stamp) if known is None else known
         time = self._time(stamp, series)
-        answers = self._interval_ends(name, time, series) if self._when is When.INTERVAL else []
+        lines = self._interval_ends(name, time, series) if self._when is When.INTERVAL else []
         try:
             series.predictor.observe(time, row, line.terms)
         except StreamError as error:
@@ -150,12 +150,12 @@ class Session:
         if known is None:
             self._series[name] = series
         if self._when is When.EVENT:
-            answers.append(Answer(name, stamp, self._to_json(series.predictor.predict(time))))
-        return answers
+            lines.append(PredictionLine(name, stamp, self._to_json(series.predictor.predict(time))))
+        return lines
 
-    def _interval_ends(self, name: Id, time: float, series: Series) -> list[Answer]:
+    def _interval_ends(self, name: Id, time: float, series: Series) -> list[PredictionLine]:
         show = series.clock.show if isinstance(series.clock, DatetimeClock) else float
-        return [Answer(name, show(end), self._to_json(one)) for end, one in series.predictor.ends(time)]
+        return [PredictionLine(name, show(end), self._to_json(one)) for end, one in series.predictor.ends(time)]
 
     def _begin(self, line: Line, stamp: Stamp) -> Series:
         clock, static = self._clock, line.static
