@@ -12,7 +12,7 @@ import tyro
 
 from experiments.datasets import Datasets
 from experiments.registry import SUMMARIES, named
-from logcde.errors import DatasetError, ExperimentError, LogcdeError
+from logcde.errors import DatasetError, ExperimentError, LogcdeError, Remedy
 
 PROGRAM = "python -m experiments"
 DESCRIPTION = "Rerun the experiments of the paper and beyond it, with every table and figure."
@@ -103,6 +103,11 @@ class Check:
         return 1 if found else 0
 
 
+ADVICE = {
+    Remedy.DATA_FOLDER: "Pass the folder of data sets with --data, or set the environment variable LOGCDE_DATA to it."
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. An error that a person can act on is one sentence on stderr."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -113,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = command.run()
     except LogcdeError as error:
-        sys.exit(f"experiments: {error}")
+        sys.exit(f"experiments: {error.phrased(ADVICE)}")
     sys.exit(code)
 
 

@@ -190,7 +190,7 @@ def test_reproduce_refuses_missing_data_and_invalid_live_variants(tmp_path, monk
     monkeypatch.setenv("LOGCDE_DATA", str(tmp_path))
     experiment = PhysioNet2012()
     console = Console(file=io.StringIO())
-    with pytest.raises(DatasetError, match="Get it from https://physionet.org"):
+    with pytest.raises(DatasetError, match="downloaded from https://physionet.org"):
         reproduce(experiment, out=tmp_path / "out", console=console)
     monkeypatch.delenv("LOGCDE_DATA")
     with pytest.raises(DatasetError, match="archive is at https://physionet.org"):

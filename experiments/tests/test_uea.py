@@ -336,7 +336,7 @@ def test_reproduce_leaves_out_cells_without_data(tmp_path, monkeypatch):
         reproduce(Uea(), preset="quick", out=tmp_path / "out", console=console)
     assert "12 cells were not run because their data are not available." in console.file.getvalue()
     monkeypatch.delenv("LOGCDE_DATA")
-    with pytest.raises(DatasetError, match="no folder to look for data sets in"):
+    with pytest.raises(DatasetError, match="No folder of data sets is given"):
         reproduce(Uea(), preset="quick", out=tmp_path / "out", console=console)
 
 

@@ -20,6 +20,8 @@ ADVICE: Mapping[Remedy, str] = {
     Remedy.UNKNOWN_CHANNEL: "Add it to --channels, or leave out its rows.",
     Remedy.CALENDAR: "Use --every, or a table with datetimes.",
     Remedy.PARTIAL: "Add it.",
+    Remedy.BINS_NEED_COUNTS: "Embed with counts.",
+    Remedy.DATA_FOLDER: "Set the environment variable LOGCDE_DATA to the folder of data sets.",
     Remedy.OVERWRITE: "Choose another name, or pass --overwrite to replace it.",
     Remedy.FRESH: "Pass --fresh to train from the start.",
     Remedy.OTHER_FOLDER: "Repeat the options of that run to resume it, or pass --fresh to start over.",

@@ -171,7 +171,7 @@ def additive(
     >>> logsigs = lc.Embedding(depth=1)(streams, lc.Partition.uniform(1))
     >>> model = additive(logsigs.basis, outputs=1, key=jax.random.key(0))
     >>> targets = 3 * values[:, -1, :1]
-    >>> result = lc.fit(model, logsigs, targets, duration=lc.Steps(200), progress=False, key=jax.random.key(1))
+    >>> result = lc.fit(model, logsigs, targets, duration=lc.Steps(200), callbacks=(), key=jax.random.key(1))
     >>> weights = np.abs(result.model.readout.layers[0].weight[0])
     >>> result.model.dynamics.names[weights.argmax()]
     'pulse'
