@@ -1,9 +1,12 @@
 """`import logcde`: lazy names, namespaces, the version, and what the package says about names of 0.1.0."""
 
+import ast
 import functools
+import graphlib
 import importlib.metadata
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -83,3 +86,24 @@ print(lc.Embedding(depth=1)(streams, lc.Partition.uniform(1)).values.tolist())
     assert done.stdout == "[[[3.0, 1.0, 1.0]]]\n", done.stderr
     assert done.stderr.count("Compiled kernels cannot be cached") == 1
     assert "Set NUMBA_CACHE_DIR" in done.stderr
+
+
+def imports_of(file, modules):
+    """Modules of the package that a file imports anywhere: in functions and for type checking as well."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            found.update(name if name in modules else node.module for name in names)
+        elif isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+    return found & modules.keys()
+
+
+def test_import_graph_has_no_cycle():
+    root = Path(lc.__path__[0])
+    files = {file: file.relative_to(root.parent).with_suffix("") for file in root.rglob("*.py")}
+    modules = {".".join(path.parts).removesuffix(".__init__"): file for file, path in files.items()}
+    # The top level names all packages for type checkers and imports them on first access.
+    graph = {name: imports_of(file, modules) - {name, "logcde"} for name, file in modules.items()}
+    graphlib.TopologicalSorter(graph).prepare()
