@@ -193,7 +193,7 @@ def test_reproduce_refuses_missing_data_and_invalid_live_variants(tmp_path, monk
     with pytest.raises(DatasetError, match="downloaded from https://physionet.org"):
         reproduce(experiment, out=tmp_path / "out", console=console)
     monkeypatch.delenv("LOGCDE_DATA")
-    with pytest.raises(DatasetError, match="archive is at https://physionet.org"):
+    with pytest.raises(DatasetError, match="downloaded from https://physionet.org"):
         reproduce(experiment, out=tmp_path / "out", console=console)
     config = tmp_path / "config.toml"
     config.write_text('seeds = [0]\nlive = ["x"]\n[variants.x.learner]\ntype = "boosting"\n')
