@@ -67,7 +67,7 @@ class Basis:
 
     @property
     def width(self) -> int:
-        """Number of letters."""
+        """Dimension of level one, the space of the driving path: one coordinate for each letter."""
         return len(self.letters)
 
     @cached_property
@@ -77,7 +77,7 @@ class Basis:
 
     @cached_property
     def dimension(self) -> int:
-        """Number of coordinates."""
+        """Dimension of the truncated free Lie algebra: coordinates of all levels together."""
         return sum(self.sizes)
 
     def level(self, level: int) -> slice:

@@ -66,7 +66,7 @@ class ControlODE(AbstractDynamics):
         return integrate(self._drift, hidden, rows, self.solver, self.steps)
 
     def start(self, hidden: Float[Array, "hidden"]) -> Carry:
-        """The state."""
+        """The carry is the hidden state itself, before the first piece the initial one."""
         return hidden
 
     def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
@@ -74,7 +74,7 @@ class ControlODE(AbstractDynamics):
         return over_interval(self._drift, carry, self._rows(logsig), self.solver, self.steps)
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
-        """The state."""
+        """The carry is the hidden state itself."""
         return carry
 
     def penalty(self) -> Float[Array, ""]:

@@ -77,7 +77,7 @@ class FadingGRU(AbstractDynamics):
         return jax.lax.scan(extend, hidden, (driven, faded, valid))[1]
 
     def start(self, hidden: Float[Array, "hidden"]) -> Carry:
-        """The state."""
+        """The carry is the hidden state itself, before the first row the initial one."""
         return hidden
 
     def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
@@ -86,7 +86,7 @@ class FadingGRU(AbstractDynamics):
         return self._step(carry, self.cell.weight_ih @ seen, faded)
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
-        """The state."""
+        """The carry is the hidden state itself."""
         return carry
 
     def penalty(self) -> Float[Array, ""]:

@@ -81,7 +81,7 @@ class Selective(AbstractMixer):
         return out + rows * self.through
 
     def start(self) -> Carry:
-        """States of zero."""
+        """Zeros: nothing is remembered before the first row."""
         return jnp.zeros_like(self.decay)
 
     def advance(self, carry: Carry, row: Float[Array, "features"]) -> tuple[Carry, Float[Array, "features"]]:

@@ -162,7 +162,7 @@ class Recurrent(AbstractDynamics):
         return hidden, position, tuple(after), row
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
-        """The last row."""
+        """The output of the top layer for the last interval, which is the last part of the carry."""
         return carry[-1]
 
     def penalty(self) -> Float[Array, ""]:
