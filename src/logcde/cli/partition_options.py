@@ -143,26 +143,22 @@ def _read_stamps(file: Path, table: TableOptions, text: bool) -> Any:
     import narwhals as nw
 
     from logcde.streams.clock import Stamps
-    from logcde.streams.files import Restart, Texts, open_table
+    from logcde.streams.files import open_table
     from logcde.streams.frames import arrow, read_column
     from logcde.streams.labels import encode_column
     from logcde.streams.ragged import offsets_of, stable_order
     from logcde.streams.schema import missing
+    from logcde.streams.texts import Texts
 
     opened = open_table(file)
     if table.time not in opened.types:
         raise TableError(f"{file}: {missing(table.time, tuple(opened.types))}")
     labels = [table.series] if table.series in opened.types and not table.single else []
-    texts = Texts(() if text else labels, table.time, table.epoch)
-    while True:
-        try:
-            pieces = [texts(piece) for piece in opened.pieces([*labels, table.time], [])]
-            break
-        except Restart:
-            continue
+    pieces = list(opened.pieces([*labels, table.time], []))
     if not pieces:
         raise TableError(f"{file} has no rows.", "Give at least one query time.")
-    frame = nw.from_native(arrow().concat_tables(pieces), eager_only=True)
+    texts = Texts(() if text else labels, table.time, table.epoch)
+    frame = nw.from_native(texts(arrow().concat_tables(pieces)), eager_only=True)
     stamps = read_column(frame[table.time])
     if stamps.missing.any():
         raise TableError(f"Row {int(np.argmax(stamps.missing))} of {file} has no query time.", "Leave it out.")

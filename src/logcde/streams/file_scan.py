@@ -20,7 +20,7 @@ from jaxtyping import Bool, Int64, Shaped
 from logcde.errors import TableError
 from logcde.streams.clock import DatetimeClock, Stamps
 from logcde.streams.faults import Places, check_horizon
-from logcde.streams.files import PIECE, AbstractTable, Restart, Texts
+from logcde.streams.files import PIECE, AbstractTable
 from logcde.streams.frames import arrow, labelled, read_column, read_long, read_wide, unobserved
 from logcde.streams.ingest import ReadOptions, assemble
 from logcde.streams.labels import encode_column, id_array
@@ -28,6 +28,7 @@ from logcde.streams.rows import Earliest
 from logcde.streams.schema import Schema
 from logcde.streams.stamps import ClockOptions, time_rows
 from logcde.streams.streams import Streams
+from logcde.streams.texts import Restart, Texts
 
 Report: TypeAlias = Callable[[int], None]
 """A progress callback, called for every piece with its number of rows."""

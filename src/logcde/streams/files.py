@@ -1,8 +1,7 @@
 """Tables in files, Parquet or CSV: the one reader that the library and the command line share.
 
-Files are read in pieces, so that a file may be larger than memory. Text becomes whole numbers, numbers or datetimes,
-whichever fits the whole column: types are inferred piece by piece, and when a later piece does not fit, the file is
-read again from the start with the next wider type. This module knows columns and their types, not what they mean.
+Files are read in pieces, so that a file may be larger than memory. This module knows columns and their types, not what
+they mean.
 """
 
 import abc
@@ -14,11 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
-from logcde.errors import Remedy, StreamError, TableError
+from logcde.errors import Remedy, TableError
 from logcde.streams.frames import arrow
 from logcde.streams.schema import missing
+from logcde.streams.texts import Texts
 
 PIECE = 1 << 16
 """Rows read at a time."""
@@ -125,12 +123,7 @@ def read_columns(
     pieces = list(file.pieces(columns, numbers))
     if not pieces:
         raise TableError(f"{file.path} has columns but no rows.", "There is nothing to read.")
-    table, texts = arrow().concat_tables(pieces), Texts(labels if file.untyped else (), time, epoch)
-    while True:
-        try:
-            return texts(table)
-        except Restart:
-            continue
+    return Texts(labels if file.untyped else (), time, epoch)(arrow().concat_tables(pieces))
 
 
 @contextlib.contextmanager
@@ -277,152 +270,3 @@ def _reason(message: str) -> tuple[str, str]:
     if "Expected" in message and "columns" in message:
         return f"not all of its lines have the same number of columns ({message}).", "Mend that line."
     return f"{message.rstrip('.')}.", ""
-
-
-NUMBERS = ("int64", "double")
-DATETIMES = ("us", "ns")
-ZONE = r"^.*?(Z|[+-]\d\d:?\d\d)?$"
-MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
-
-
-class Restart(Exception):  # noqa: N818
-    """A piece does not fit the type inferred from earlier ones: read the file again from the start."""
-
-
-class Texts:
-    """Converts columns of text: `labels` to whole numbers if they all are, `time` to numbers or ISO 8601 datetimes.
-
-    With `epoch` ("s", "ms", "us" or "ns"), numbers in the time column count these since 1970, and become datetimes. It
-    keeps the types inferred so far: use one for all pieces of a file, and start again when it raises `Restart`.
-
-    >>> import pyarrow
-    >>> piece = pyarrow.table({"id": ["1", "x7"], "time": ["2024-01-01", "2024-01-01 06:30"]})
-    >>> texts = Texts(["id"], "time")
-    >>> try:
-    ...     texts(piece)
-    ... except Restart:
-    ...     [str(one) for one in texts(piece).schema.types]
-    ['string', 'timestamp[us]']
-    """
-
-    def __init__(self, labels: Sequence[str], time: str, epoch: str | None = None) -> None:
-        self._time, self._epoch = time, epoch
-        self._candidates: dict[str, tuple[str, ...]] = dict.fromkeys(labels, ("int64", "text"))
-        self._first = self._zone = ""
-        self._guessed = False
-
-    def __call__(self, piece: Any) -> Any:
-        """Convert a piece; raises `Restart` if earlier ones must be read again."""
-        for name in (*self._candidates, self._time):
-            place = piece.schema.get_field_index(name)
-            types = arrow().types
-            if types.is_string(piece[place].type) or types.is_large_string(piece[place].type):
-                piece = piece.set_column(place, name, self._taken(name, piece[place]))
-        if self._epoch is not None:
-            place = piece.schema.get_field_index(self._time)
-            piece = piece.set_column(place, self._time, self._since_1970(piece[place], self._epoch))
-        return piece
-
-    def _taken(self, name: str, column: Any) -> Any:
-        pyarrow = arrow()
-        compute = pyarrow.compute
-        candidates = self._candidates.get(name) or self._time_candidates(column)
-        if candidates[0] == "text":
-            return column
-        try:
-            if candidates[0] in DATETIMES:
-                return self._moments(column, candidates[0])
-            if name == self._time:
-                return compute.cast(compute.utf8_trim_whitespace(column), candidates[0])
-            whole = compute.cast(column, candidates[0])
-            # 007 and 7 are two names.
-            if compute.all(compute.equal(compute.cast(whole, column.type), column)).as_py() is not False:
-                return whole
-        except pyarrow.ArrowInvalid as error:
-            if len(candidates) == 1:
-                raise self._unfit(name, candidates[0], str(error)) from error
-        self._candidates[name] = candidates[1:]
-        raise Restart
-
-    def _time_candidates(self, column: Any) -> tuple[str, ...]:
-        """The candidate types of the stamps, by the first of them; while there is none, numbers are assumed."""
-        first = next((item.strip() for item in column.drop_null()[:1].to_pylist()), None)
-        if first is None:
-            self._guessed = True
-            return ("double",)
-        try:
-            float(first)
-            candidates = NUMBERS
-        except ValueError:
-            candidates = DATETIMES
-            self._zone = re.sub(ZONE, r"\1", first)
-        self._first = first
-        self._candidates[self._time] = candidates
-        if self._guessed:
-            raise Restart
-        return candidates
-
-    def _moments(self, column: Any, resolution: str) -> Any:
-        pyarrow = arrow()
-        compute = pyarrow.compute
-        column = compute.utf8_trim_whitespace(column)
-        zones = set(compute.unique(compute.replace_substring_regex(column.drop_null(), ZONE, r"\1")).to_pylist())
-        if zones - {self._zone}:
-            named = " and ".join(sorted(zone or "none" for zone in zones | {self._zone}))
-            raise StreamError(
-                f"The stamps of column {self._time!r} mix the time zones {named}.", "Convert them to one zone first."
-            )
-        return compute.cast(column, self._type(resolution))
-
-    def _type(self, candidate: str) -> Any:
-        """The pyarrow type of stamps."""
-        return arrow().timestamp(candidate, _named(self._zone)) if candidate in DATETIMES else candidate
-
-    def _unfit(self, name: str, candidate: str, message: str) -> StreamError:
-        pyarrow = arrow()
-        try:
-            pyarrow.array([self._first]).cast(self._type(candidate))
-        except pyarrow.ArrowInvalid:
-            return StreamError(
-                f"The column {name!r} is text such as {self._first!r}, which is neither a number nor a datetime in ISO "
-                "8601, such as 2024-03-01T12:30:00.",
-                "Convert it, or name another column of time.",
-            )
-        wrong = re.search(r"string: '(.*?)' as", message)
-        found = wrong[1] if wrong else "something else"
-        what = "a datetime in ISO 8601" if candidate in DATETIMES else "a number"
-        return StreamError(
-            f"The column {name!r} begins with {self._first!r}, {what}, but has {found!r} further on.",
-            "Make all stamps alike.",
-        )
-
-    def _since_1970(self, column: Any, epoch: str) -> Any:
-        pyarrow = arrow()
-        if pyarrow.types.is_integer(column.type) or pyarrow.types.is_floating(column.type):
-            # Datetimes are counted in nanoseconds, of which 64 bits hold 292 years before and after 1970.
-            ends = pyarrow.compute.min_max(column)
-            furthest = max(abs(float(ends[end].as_py() or 0)) for end in ("min", "max"))
-            if np.isfinite(furthest) and furthest * MICROSECONDS[epoch] * 1000 >= 2**63:
-                raise StreamError(
-                    f"The column {self._time!r} has the stamp {furthest:.10g}, which as {epoch} since 1970 is beyond "
-                    "the year 2262.",
-                    "If they count something finer, such as ms, us or ns, give that as the epoch.",
-                )
-        if pyarrow.types.is_integer(column.type):
-            return column.cast(pyarrow.int64()).cast(pyarrow.timestamp(epoch))
-        if not pyarrow.types.is_floating(column.type):
-            raise StreamError(
-                f"The column {self._time!r} is of type {column.type}, but only numbers count since 1970.",
-                Remedy.NO_EPOCH,
-            )
-        missing = column.is_null().to_numpy()
-        ticks = np.rint(np.nan_to_num(column.fill_null(0).to_numpy()) * MICROSECONDS[epoch]).astype(np.int64)
-        missing |= ~np.isfinite(column.fill_null(np.nan).to_numpy())
-        return pyarrow.chunked_array([pyarrow.array(ticks, mask=missing).cast(pyarrow.timestamp("us"))])
-
-
-def _named(zone: str) -> str | None:
-    """The name of a time zone from its suffix in ISO 8601."""
-    if zone in ("", "Z"):
-        return "UTC" if zone else None
-    return zone if ":" in zone else f"{zone[:3]}:{zone[3:]}"
