@@ -2,6 +2,10 @@
 
 from logcde.models.attribution import Attribution as Attribution
 from logcde.models.attribution import attribute as attribute
+from logcde.models.ensemble import AbstractAverage as AbstractAverage
+from logcde.models.ensemble import Ensemble as Ensemble
+from logcde.models.ensemble import MeanOutput as MeanOutput
+from logcde.models.ensemble import MeanProbability as MeanProbability
 from logcde.models.initial import AbstractInitial as AbstractInitial
 from logcde.models.initial import FirstValueInitial as FirstValueInitial
 from logcde.models.initial import InitialState as InitialState

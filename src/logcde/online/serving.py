@@ -1,7 +1,7 @@
 """Models on plain host arrays, as predictors use them, and the setup that all series of a predictor share.
 
 Linear models are served without JAX: their generators are computed once, then one compiled kernel call predicts, with
-the flows of training in the model's own precision. Any other model is compiled by JAX.
+the flows of training in the model's own precision; so are ensembles of them. Any other model is compiled by JAX.
 """
 
 import abc
@@ -24,6 +24,7 @@ from logcde.kernels import serve
 from logcde.kernels.flow import DOUBLE, SINGLE, WIDEST
 from logcde.models import (
     AbstractOnlineModel,
+    Ensemble,
     IncrementRMSScaling,
     Mean,
     NoScaling,
@@ -147,6 +148,8 @@ def serving_model(model: AbstractOnlineModel) -> AbstractServingModel:
     """The fastest way to serve a model: kernels if they support every part of it, JAX otherwise."""
     if isinstance(model, SequenceModel) and _has_kernel(model):
         return LinearServingModel(model)
+    if isinstance(model, Ensemble) and isinstance(model.models[0], SequenceModel) and _has_kernel(model.models[0]):
+        return EnsembleServingModel(model)
     return CompiledServingModel(model)
 
 
@@ -224,6 +227,47 @@ class LinearServingModel(AbstractServingModel):
         flow, readout = self._flow_arguments, self._readout_arguments
         self._server.predict_many(hidden, totals, np.concatenate(logsigs), offsets, *flow, *readout, out)
         return out
+
+
+class EnsembleServingModel(AbstractServingModel):
+    """An ensemble of linear CDEs: kernels serve its members, one after another, and JAX averages."""
+
+    def __init__(self, model: Ensemble) -> None:
+        self._members = [LinearServingModel(one) for one in model.models if isinstance(one, SequenceModel)]
+        self._average = jax.jit(model.average)
+
+    def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> ModelState:
+        """The states of all members, one after another."""
+        return tuple(part for member in self._members for part in member.start(initial, static))
+
+    def advance(self, state: ModelState, logsigs: IntervalLogsigs) -> ModelState:
+        """One kernel call per member."""
+        pairs = zip(self._members, self._states(state), strict=True)
+        return tuple(part for member, own in pairs for part in member.advance(own, logsigs))
+
+    def advance_many(self, states: list[ModelState], logsigs: list[IntervalLogsigs]) -> list[ModelState]:
+        """One kernel call per series and member."""
+        return [self.advance(*series) for series in zip(states, logsigs, strict=True)]
+
+    def predict(self, state: ModelState, logsigs: IntervalLogsigs) -> Float[np.ndarray, "output"]:
+        """One kernel call per member."""
+        pairs = zip(self._members, self._states(state), strict=True)
+        return np.asarray(self._average(np.stack([member.predict(own, logsigs) for member, own in pairs])))
+
+    def predict_many(
+        self, states: list[ModelState], logsigs: list[IntervalLogsigs]
+    ) -> Float[np.ndarray, "series output"]:
+        """One kernel call per member for all series."""
+        by_member = zip(*map(self._states, states), strict=True)
+        pairs = zip(self._members, by_member, strict=True)
+        each = np.stack([member.predict_many(list(own), logsigs) for member, own in pairs])
+        missing = _round_up_to_power_of_two(len(states)) - len(states)  # few shapes are compiled
+        return np.asarray(self._average(np.pad(each, ((0, 0), (0, missing), (0, 0)))))[: len(states)]
+
+    def _states(self, state: ModelState) -> list[ModelState]:
+        """The state of each member."""
+        width = len(state) // len(self._members)
+        return [state[start : start + width] for start in range(0, len(state), width)]
 
 
 class CompiledServingModel(AbstractServingModel):
