@@ -256,6 +256,7 @@ class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                         validation=(inputs[split.validation], targets[split.validation]) if self.patience else None,
                         patience=self.patience or None,
                     ),
+                    recoveries=0,
                     checkpoints=Checkpoints(scratch / f"{kind}-{member}"),
                     callbacks=(Telling(_part(tell, len(found), count)),),
                     key=for_training,

@@ -173,6 +173,7 @@ class Training(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             batching=Batching(size=self.batch, buckets=self.buckets),
             duration=Epochs(self.epochs),
             selection=Selection(validation=look_at, patience=None),
+            recoveries=0,
             callbacks=(Telling(tell),),
             key=key,
         )

@@ -68,6 +68,7 @@ def classify(given: Given, model: UeaModel, training: Schedule, seed: int, tell:
             patience=training.patience,
             latest=True,
         ),
+        recoveries=0,
         checkpoints=Checkpoints(scratch),
         callbacks=(Telling(tell),),
         key=for_training,

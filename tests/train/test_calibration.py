@@ -70,3 +70,61 @@ def test_calibration_refuses_targets_that_are_not_classes():
         calibrated(model, toys.logsigs(), toys.ends())
     with pytest.raises(TrainingError, match="not finite"):
         temperature_of(np.array([[np.nan, 0.0]]), np.array([0]))
+
+
+def test_shrinkage_pulls_the_temperature_of_few_series_to_one():
+    logits = RNG.normal(size=(12, 3)) * 2
+    for labels in (logits.argmax(axis=1), logits.argmin(axis=1)):
+        distances = [abs(np.log(temperature_of(logits, labels, shrinkage=size))) for size in (1.0, 5.0, 25.0, 1e6)]
+        assert distances == sorted(distances, reverse=True)
+        assert distances[-1] < 1e-3
+    many = RNG.normal(size=(20_000, 4)) * 2
+    assert temperature_of(many * 3, draw(many), shrinkage=20.0) == pytest.approx(3.0, rel=0.05)
+
+
+def test_shrinkage_adds_series_with_the_predicted_probabilities():
+    logits, labels = RNG.normal(size=(9, 3)) * 2, RNG.integers(0, 3, 9)
+    own = np.asarray(jax.nn.softmax(logits))
+
+    def loss(temperature):
+        logs = np.asarray(jax.nn.log_softmax(logits / temperature))
+        return -logs[np.arange(9), labels].sum() - 6 / 9 * (own * logs).sum()
+
+    found = temperature_of(logits, labels, shrinkage=6.0)
+    assert loss(found) < min(loss(found * 1.01), loss(found / 1.01))
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 5.0])
+def test_weights_of_series_in_calibration(shrinkage):
+    """Weights matter by their ratios: those of series of weight zero are as if the others were alone."""
+    logits, labels = RNG.normal(size=(30, 3)) * 2, RNG.integers(0, 3, 30)
+    equal = temperature_of(logits, labels, np.full(30, 7.0), shrinkage=shrinkage)
+    assert equal == pytest.approx(temperature_of(logits, labels, shrinkage=shrinkage), rel=1e-9)
+    wrong = logits.argmin(axis=1) == labels
+    sure, unsure = (
+        temperature_of(logits, labels, weights, shrinkage=shrinkage) for weights in (1 - 0.9 * wrong, 1 + 9 * wrong)
+    )
+    assert sure < equal < unsure
+
+
+def test_calibrated_takes_weights_and_shrinkage():
+    model = lc.log_slice(toys.BASIS, 4, 3, block=1, readout=lc.PerInterval(), key=jax.random.key(0))
+    labels, weights = np.arange(toys.COUNT * 8).reshape(-1, 8) % 3, np.arange(toys.COUNT) % 4
+    scaled = calibrated(model, toys.logsigs(), labels, weights=weights, shrinkage=8.0)
+    logits = np.asarray(lc.predict(model, toys.logsigs()), np.float64)
+    valid = np.arange(8) < toys.lengths()[:, None]
+    repeated = np.repeat(weights[:, None], 8, axis=1)[valid]
+    expected = temperature_of(logits[valid], labels[valid], repeated, shrinkage=8.0)
+    assert 1 / scaled.weight == pytest.approx(expected, rel=1e-6)
+
+
+def test_temperature_refuses_labels_and_options_that_make_no_sense():
+    logits = np.zeros((3, 2))
+    with pytest.raises(TrainingError, match="labels go from 0 to 2, but the logits are of 2 classes"):
+        temperature_of(logits, np.array([0, 1, 2]))
+    with pytest.raises(TrainingError, match="There are no series"):
+        temperature_of(logits[:0], np.zeros(0, int))
+    with pytest.raises(TrainingError, match="shrinkage=-1.0"):
+        temperature_of(logits, np.array([0, 1, 1]), shrinkage=-1.0)
+    with pytest.raises(TrainingError, match="one weight for each series"):
+        temperature_of(logits, np.array([0, 1, 1]), np.ones(2))

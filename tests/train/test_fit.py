@@ -251,3 +251,40 @@ def test_batch_statistics_are_averaged_and_not_optimised():
     np.testing.assert_allclose(norm.mean / norm.weight, rows.mean(axis=0), rtol=1e-9)
     np.testing.assert_allclose(norm.variance / norm.weight, rows.var(axis=0), rtol=1e-9)
     assert not toys.same(result.model.weight, model.weight)
+
+
+def test_weights_of_series_are_those_of_repeated_ones():
+    """In one batch of all series; held-out series have theirs in the scores."""
+    data, targets, held_out = toys.logsigs(), toys.ends(), toys.HELD_OUT
+    times = np.random.default_rng(3).integers(1, 4, toys.COUNT)
+    options = {"size": 256, "buckets": 1, "duration": lc.Steps(3), "every": lc.Steps(1)}
+    weighted = train(weights=2.5 * times, **options)
+    rows = np.repeat(np.arange(toys.COUNT), times)
+    repeated = train(data=(data[rows], targets[rows]), **{**options, "validation": np.isin(rows, held_out)})
+    for got, wanted in zip(toys.arrays(weighted.last), toys.arrays(repeated.last), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-10)
+    for one, other in zip(weighted.history, repeated.history, strict=True):
+        assert one.loss == pytest.approx(other.loss, rel=1e-12)
+        assert one.validation["mse"] == pytest.approx(other.validation["mse"], rel=1e-12)
+
+
+def test_series_of_weight_zero_is_not_learnt_from():
+    wild = toys.ends()
+    wild[3] = 1e6
+    weights = np.arange(toys.COUNT) != 3
+    assert toys.same(train(weights=weights).last, train(data=(toys.logsigs(), wild), weights=weights).last)
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        (np.ones(39), r"weights have shape \(39,\), but there are 40 series"),
+        (np.where(np.arange(40) == 5, np.nan, 1.0), "weight of series number 5 is nan"),
+        (np.where(np.arange(40) == 6, -1.0, 1.0), "weight of series number 6 is -1.0"),
+        (np.zeros(40), "all series are 0"),
+        (np.isin(np.arange(40), toys.HELD_OUT), "all series are 0"),
+    ],
+)
+def test_weights_that_make_no_sense_are_refused(weights, said):
+    with pytest.raises(TrainingError, match=said):
+        train(weights=weights)

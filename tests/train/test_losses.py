@@ -81,3 +81,40 @@ def test_score_is_the_mean_over_all_series_and_their_intervals():
     expected = np.mean((predictions - targets)[valid] ** 2)
     padded = np.where(valid[..., None], targets, np.nan)
     assert lc.score(model, toys.logsigs(), padded, batching=lc.train.Batching(8)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("weights", [None, (1.0, 5.0, 0.5)])
+def test_smoothed_cross_entropy_matches_numpy(weights):
+    logits, labels = RNG.normal(size=(5, 4, 3)), RNG.integers(0, 3, (5, 4))
+    logs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    target = 0.8 * np.eye(3)[labels] + 0.2 / 3
+    weight = MASK * np.array(weights or (1.0, 1.0, 1.0))[labels]
+    expected = -(weight * (target * logs).sum(axis=-1)).sum() / weight.sum()
+    loss = lc.losses.CrossEntropy(weights, smoothing=0.2)
+    assert mean(loss, logits, labels) == pytest.approx(expected, rel=1e-13)
+    assert loss.name == "smoothed cross-entropy"
+    assert lc.losses.CrossEntropy(smoothing=0.0) == lc.losses.cross_entropy
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"smoothing": 1.0}, "smoothing=1.0"),
+        ({"smoothing": -0.1}, "smoothing=-0.1"),
+        ({"weights": (1.0, -1.0)}, "weight -1.0"),
+        ({"weights": (1.0, np.nan)}, "weight nan"),
+        ({"weights": (0.0, 0.0)}, "No class has a weight"),
+    ],
+)
+def test_cross_entropy_refuses_options_that_make_no_sense(options, said):
+    with pytest.raises(TrainingError, match=said):
+        lc.losses.CrossEntropy(**options)
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_score_with_weights_is_that_of_repeated_series(each):
+    model, targets, data = toys.model(each=each), toys.running() if each else toys.ends(), toys.logsigs()
+    times = RNG.integers(0, 4, toys.COUNT)
+    rows = np.repeat(np.arange(toys.COUNT), times)
+    expected = lc.score(model, data[rows], targets[rows])
+    assert lc.score(model, data, targets, weights=times / 7) == pytest.approx(expected, rel=1e-12)

@@ -6,27 +6,22 @@ afterwards.
 """
 
 import dataclasses
-from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jaxtyping import Array, Float, Float32, Int, Int64, Num, PRNGKeyArray, PyTree
+from jaxtyping import Float, Float32, Int64, Num, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
 from logcde.estimators.architectures import AbstractArchitecture, ReadoutType
 from logcde.models import IncrementRMSScaling, Inputs, NoScaling, SequenceModel, predict
-from logcde.train import Batching, Checkpoints, ProgressBar, Result, Selection, Steps, fit
+from logcde.train import Batching, Checkpoints, ProgressBar, Result, Selection, Steps, fit, one_cycle_adamw
 from logcde.train.losses import AbstractMeasure
 
 EVALUATIONS = 20
 """Evaluations in one training run."""
-WARMUP = 0.05
-"""Fraction of the steps in which the learning rate rises."""
-ADAM = optax.scale_by_adam()
 GROUP, SHORTEST = 64, 8
 """Series in one compiled call of a prediction, and the smallest number of intervals that is compiled for."""
 
@@ -89,7 +84,7 @@ def train(
         scaled_inputs(logsigs, scaling, queries),
         targets,
         loss=loss,
-        optimiser=optax.GradientTransformation(_AdamInit(schedule.steps, schedule.rate), _update),
+        optimiser=one_cycle_adamw(schedule.rate, schedule.steps),
         batching=Batching(size=schedule.batch),
         duration=Steps(schedule.steps),
         selection=Selection(
@@ -150,40 +145,6 @@ def _built(
     build: AbstractArchitecture, basis: Basis, outputs: int, readout: ReadoutType, key: PRNGKeyArray
 ) -> SequenceModel:
     return build(basis, outputs, readout, key)
-
-
-class _AdamState(NamedTuple):
-    """State of Adam and of its learning rate."""
-
-    adam: PyTree
-    step: Int[Array, ""]
-    steps: Float[Array, ""]
-    rate: Float[Array, ""]
-
-
-@dataclasses.dataclass(frozen=True)
-class _AdamInit:
-    """Initialises the optimiser.
-
-    `steps` and `rate` are in its state and all instances compare equal, so that all runs share one compiled program.
-    """
-
-    steps: int = dataclasses.field(compare=False)
-    rate: float = dataclasses.field(compare=False)
-
-    def __call__(self, params: PyTree) -> _AdamState:
-        steps, rate = (jnp.asarray(number, jnp.float32) for number in (self.steps, self.rate))
-        return _AdamState(ADAM.init(params), jnp.zeros((), jnp.int32), steps, rate)
-
-
-def _update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, _AdamState]:
-    """Adam with a linear warm-up of the learning rate and a cosine decay to zero."""
-    updates, adam = ADAM.update(updates, state.adam, params)
-    done = state.step.astype(state.steps.dtype) / state.steps
-    falling = 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip((done - WARMUP) / (1 - WARMUP), 0, 1)))
-    rate = state.rate * jnp.minimum(done / WARMUP, 1) * falling
-    updates = jax.tree.map(lambda leaf: -rate.astype(leaf.dtype) * leaf, updates)
-    return updates, state._replace(adam=adam, step=state.step + 1)
 
 
 def predict_each(model: SequenceModel, inputs: Inputs) -> Float32[np.ndarray, "series *interval output"]:

@@ -26,7 +26,7 @@ from logcde.errors import CheckpointError, Remedy
 from logcde.train.records import RunProgress
 from logcde.train.steps import StepState, TrainStep
 
-FORMAT = 2
+FORMAT = 3
 log = logging.getLogger(__name__)
 
 
@@ -52,7 +52,10 @@ class Checkpoints:
             raise CheckpointError(f"keep={self.keep} would leave no checkpoint.", "Keep at least one; two are safer.")
 
     def save(self, content: bytes, step: int) -> None:
-        """Write a checkpoint, then remove those beyond `keep` and the unfinished files of killed runs."""
+        """Write a checkpoint, then remove those beyond `keep` and the unfinished files of killed runs.
+
+        Checkpoints of later steps are removed as well: a run that went back has abandoned them.
+        """
         folder = Path(self.folder)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"step-{step:012d}.safetensors"
@@ -72,7 +75,9 @@ class Checkpoints:
                 os.fsync(directory)  # the new name, too
             finally:
                 os.close(directory)
-        for old in (*self.found()[self.keep :], *folder.glob("step-*.temporary")):
+        found = self.found()
+        later = found.index(path)
+        for old in (*found[:later], *found[later + self.keep :], *folder.glob("step-*.temporary")):
             old.unlink()
 
     def found(self) -> list[Path]:

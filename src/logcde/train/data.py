@@ -3,6 +3,9 @@
 Series are sorted into a few buckets by their number of intervals and padded only to the longest of their bucket, so
 that few shapes are compiled and little padding is computed. All series of a batch come from one bucket; row -1 pads a
 batch. The batches of an epoch depend on the seed and the epoch's number alone, so a resumed run sees the same ones.
+
+A bucket may hold several versions of each series, one version after another; a batch takes one version of each of its
+series, drawn with the batches.
 """
 
 import dataclasses
@@ -13,7 +16,7 @@ from typing import Any, TypeAlias
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Int, Int32, Num
+from jaxtyping import Array, Float, Int, Int32, Num
 
 from logcde.embedding import LogSignatures
 from logcde.errors import TrainingError, Where
@@ -32,14 +35,16 @@ SMALL_BYTES = 2**22
 
 
 class Examples(eqx.Module):
-    """Inputs of many series and their targets. Targets of padded intervals are zero.
+    """Inputs of many series, their targets and their weights. Targets of padded intervals are zero.
 
-    All arrays are NumPy arrays on the host until the buckets are put on devices.
+    All arrays are NumPy arrays on the host until the buckets are put on devices. Without weights all series count
+    alike.
     """
 
     inputs: Inputs
     targets: Num[Array | np.ndarray, "series ..."]
     per_interval: bool = eqx.field(static=True)
+    weights: Float[Array | np.ndarray, "series"] | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -54,7 +59,9 @@ class Examples(eqx.Module):
         return self.inputs.length if self.inputs.queries is None else self.inputs.queries
 
 
-def examples_of(model: AbstractModel, data: Data, targets: Targets, static: Any = None) -> Examples:
+def examples_of(
+    model: AbstractModel, data: Data, targets: Targets, static: Any = None, weights: Any = None
+) -> Examples:
     """Check the arguments of `fit` and convert them to the dtype and shape of the model's predictions.
 
     >>> from logcde import Basis, log_slice
@@ -65,20 +72,74 @@ def examples_of(model: AbstractModel, data: Data, targets: Targets, static: Any 
     (2, 1)
     """
     dtype = dtype_of(model)
-    if isinstance(data, Inputs):
-        if static is not None:
-            raise TrainingError(
-                "Inputs contain their static features, but static=... was given as well.",
-                "Pass either Inputs, or log-signatures and static=....",
-            )
-        inputs = jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, data)
-    else:
-        inputs = Inputs.of(data, None if static is None else np.asarray(static, dtype), dtype)
+    inputs = _inputs_of(data, static, dtype)
     if not len(inputs):
         raise TrainingError("There are no series to train on.", "Give at least one.")
     shape = eqx.filter_eval_shape(model, inputs[0]).shape
     checked = _checked_targets(np.asarray(targets), np.asarray(inputs.outputs), shape, dtype)
-    return Examples(jax.tree.map(np.asarray, inputs), checked, len(shape) == 2)
+    given = None if weights is None else checked_weights(weights, len(inputs)).astype(dtype)
+    return Examples(jax.tree.map(np.asarray, inputs), checked, len(shape) == 2, given)
+
+
+def _inputs_of(data: Data, static: Any, dtype: np.dtype) -> Inputs:
+    if not isinstance(data, Inputs):
+        return Inputs.of(data, None if static is None else np.asarray(static, dtype), dtype)
+    if static is not None:
+        raise TrainingError(
+            "Inputs contain their static features, but static=... was given as well.",
+            "Pass either Inputs, or log-signatures and static=....",
+        )
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, data)
+
+
+def checked_weights(weights: Any, series: int) -> Float[np.ndarray, "series"]:
+    """Weights of series: one for each, finite, none negative, and not all of them zero."""
+    given = np.asarray(weights, np.float64)
+    if given.shape != (series,):
+        raise TrainingError(
+            f"The weights have shape {given.shape}, but there are {series} series.", "Give one weight for each series."
+        )
+    wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
+    if len(wrong):
+        raise TrainingError(
+            f"The weight of series number {wrong[0]} is {given[wrong[0]]}.",
+            "Weights are finite and at least 0.",
+            where=Where(series=int(wrong[0])),
+        )
+    if not given.any():
+        raise TrainingError("The weights of all series are 0.", "Give at least one series a weight above 0.")
+    return given
+
+
+def copies_of(examples: Examples, copies: Sequence[Data], static: Any = None) -> tuple[Examples, ...]:
+    """The same examples with other inputs, one for each copy; each copy is checked against the examples."""
+    return tuple(_copy_of(examples, number, copy, static) for number, copy in enumerate(copies))
+
+
+def _copy_of(examples: Examples, number: int, copy: Data, static: Any) -> Examples:
+    original = examples.inputs
+    inputs = jax.tree.map(np.asarray, _inputs_of(copy, static, original.logsigs.dtype))
+    other = dataclasses.replace(examples, inputs=inputs)
+    shapes, lengths = zip(*map(_shapes_and_lengths, (other, examples)), strict=True)
+    if shapes[0] != shapes[1] or not np.array_equal(lengths[0], lengths[1]):
+        raise TrainingError(
+            f"Copy {number} does not have the series and intervals of the training inputs: it has {len(inputs)} series "
+            f"of up to {inputs.logsigs.shape[1]} intervals, they have {len(original)} of up to "
+            f"{original.logsigs.shape[1]}.",
+            "Make the copies of the same streams with the same embedding and partition, one that does not depend on "
+            "observations, such as Partition.uniform or Partition.every.",
+        )
+    return other
+
+
+def _shapes_and_lengths(examples: Examples) -> tuple[list[tuple[int, ...]], np.ndarray]:
+    shapes = [leaf.shape for leaf in jax.tree.leaves(examples.inputs)]
+    return shapes, np.stack([examples.inputs.length, examples.predicted])
+
+
+def concatenated(versions: Sequence[Examples]) -> Examples:
+    """All series of the first version, then all of the second, and so on."""
+    return versions[0] if len(versions) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *versions)
 
 
 def held_out_series(examples: Examples, validation: Validation, rng: np.random.Generator) -> np.ndarray:
@@ -218,6 +279,7 @@ class BatchOrder:
         batch: Series in a mini-batch.
         width: Rows of a mini-batch with padding: a multiple of the number of devices.
         seed: Seed of the shuffling.
+        versions: Versions of each series in a bucket, one of which is drawn whenever the series is in a batch.
 
     >>> order = BatchOrder(sizes=(5, 2), batch=2, width=2, seed=(7,))
     >>> order.per_epoch
@@ -231,6 +293,7 @@ class BatchOrder:
     batch: int
     width: int
     seed: tuple[int, ...]
+    versions: int = 1
 
     @property
     def per_epoch(self) -> int:
@@ -268,7 +331,12 @@ def _shuffled_epoch(order: BatchOrder, number: int) -> tuple[np.ndarray, np.ndar
     bucket = np.repeat(np.arange(len(order.sizes), dtype=np.int32), [-(-size // order.batch) for size in order.sizes])
     rows = np.concatenate([cut_into_batches(rng.permutation(size), order.batch, order.width) for size in order.sizes])
     shuffled = rng.permutation(len(bucket))
-    return bucket[shuffled], rows[shuffled]
+    bucket, rows = bucket[shuffled], rows[shuffled]
+    if order.versions > 1:
+        version = rng.integers(order.versions, size=rows.shape, dtype=np.int32)
+        size = np.array(order.sizes, np.int32)[bucket]
+        rows = np.where(rows >= 0, rows + version * size[:, None], rows)
+    return bucket, rows
 
 
 def cut_into_batches(rows: Int[np.ndarray, "series"], batch: int, width: int) -> Int32[np.ndarray, "step row"]:

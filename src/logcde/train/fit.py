@@ -21,6 +21,9 @@ from logcde.train.data import (
     Examples,
     Targets,
     buckets_of,
+    checked_weights,
+    concatenated,
+    copies_of,
     examples_of,
     held_out_series,
     pad_series,
@@ -40,12 +43,15 @@ def fit(
     *,
     loss: AbstractMeasure = losses.mse,
     static: Any = None,
+    weights: Any = None,
+    copies: Sequence[Data] = (),
     optimiser: optax.GradientTransformation = optax.adam(1e-3),
     clip: float | None = 1.0,
     penalty: float = 0.0,
     batching: Batching = Batching(size=32, buckets=4),
     duration: Duration = Epochs(100),
     selection: Selection = Selection(validation=0.15, metrics=(), every=Epochs(1), patience=20, latest=False),
+    recoveries: int = 3,
     checkpoints: Checkpoints | None = None,
     callbacks: Sequence[AbstractCallback] = (ProgressBar(),),
     devices: Devices | None = None,
@@ -64,14 +70,21 @@ def fit(
             be left out for a single output.
         loss: What to minimise: one of `logcde.losses`, or your own `AbstractMeasure`.
         static: Static features (series, static) of models that take some; `Inputs` contain theirs.
-        optimiser: Any Optax gradient transformation, schedules included.
+        weights: A weight for each series, in the loss and in all scores on held-out series; equal by default.
+        copies: Other versions of `logsigs` to train on, such as `dropped_copies`: the same series with the same
+            intervals. Whenever a series is in a mini-batch, one of its versions is drawn, `logsigs` among them. Scores
+            are those of `logsigs`, and scaling is fitted to it. All versions are in the memory of the device.
+        optimiser: Any Optax gradient transformation, schedules included, such as `one_cycle_adamw`.
         clip: Largest norm of the gradient over all parameters; None does not clip.
         penalty: Factor of the model's own penalty (the size of its vector field), which is added to the loss.
         batching: How series form mini-batches.
         duration: Length of the training in `Epochs` or `Steps`.
         selection: Validation series, metrics, early stopping, and which model is returned.
+        recoveries: How often training may meet a number that is not finite: it goes back to the last evaluation whose
+            numbers were finite, and on from there at half the learning rate. `Result.summary` counts, and each time one
+            line in the log says so. 0 raises `NonFiniteError` at once.
         checkpoints: Where to save the state of the run. When `fit` is called again with the same arguments, it resumes
-            there; only `duration` and `patience` may differ.
+            there; only `duration`, `patience` and `recoveries` may differ.
         callbacks: Follow the run. Pass `()` for no progress bar, or the bar among others of your own.
         devices: Devices that share each batch; all of JAX's by default. Of several processes, each calls `fit` alike.
         key: Seed of the validation split, of shuffling, and of models that are random in training.
@@ -81,7 +94,8 @@ def fit(
 
     Raises:
         TrainingError: Data or options do not fit each other or the model.
-        NonFiniteError: The loss or a parameter became infinite or NaN; it carries the last finite model.
+        NonFiniteError: The loss or a parameter became infinite or NaN, after all recoveries; it carries the last
+            finite model.
         CheckpointError: The checkpoint cannot be read or belongs to another run.
         TrainingInterrupted: Ctrl-C was pressed; it carries the model so far.
 
@@ -98,16 +112,24 @@ def fit(
         key = jax.random.wrap_key_data(key)
     seed = tuple(np.asarray(jax.random.key_data(key)).ravel().tolist())
     spec = logsigs.spec if isinstance(logsigs, LogSignatures) else None
-    examples = examples_of(model, logsigs, targets, static)
+    examples = examples_of(model, logsigs, targets, static, weights)
     training, validating, held_out = _split(model, examples, selection.validation, seed)
+    versions = (training, *(_training_part(copy, held_out) for copy in copies_of(examples, copies, static)))
     model = model.fit_preprocessing(jax.tree.map(jnp.asarray, training.inputs), spec)
     parameters, rest = eqx.partition(model, eqx.is_inexact_array)
 
     mesh = mesh_of(devices)
     train_step = TrainStep(rest, loss, optimiser, clip, penalty, mesh)
     initial = train_step.initial_state(parameters)
-    buckets = buckets_of(training, batching)
-    order = BatchOrder(tuple(map(len, buckets)), batching.size, round_up_to_devices(batching.size, mesh), (*seed, 1))
+    parts = [buckets_of(version, batching) for version in versions]
+    order = BatchOrder(
+        tuple(map(len, parts[0])),
+        batching.size,
+        round_up_to_devices(batching.size, mesh),
+        (*seed, 1),
+        len(versions),
+    )
+    buckets = tuple(pad_series(concatenated(versions_of_one)) for versions_of_one in zip(*parts, strict=True))
     measures = (loss, *selection.metrics)
     decisive = {
         "loss": loss,
@@ -123,7 +145,7 @@ def fit(
     loop = TrainingLoop(
         train_step=train_step,
         order=order,
-        buckets=put_on_mesh(mesh, tuple(map(pad_series, buckets))),
+        buckets=put_on_mesh(mesh, buckets),
         key=put_on_mesh(mesh, key),
         evaluator=None if validating is None else Evaluator.of(rest, measures, validating, batching, mesh),
         selector=(*selection.metrics, loss)[0],
@@ -131,9 +153,10 @@ def fit(
         steps=duration.steps(order.per_epoch),
         every=selection.every.steps(order.per_epoch),
         patience=selection.patience,
+        recoveries=recoveries,
         checkpoints=checkpoints,
         fingerprint=(
-            {} if checkpoints is None else fingerprint_of(train_step, initial, (training, validating), decisive)
+            {} if checkpoints is None else fingerprint_of(train_step, initial, (versions, validating), decisive)
         ),
         callbacks=tuple(callbacks) if is_main_process() else (),
     )
@@ -150,6 +173,7 @@ def score(
     measure: AbstractMeasure = losses.mse,
     *,
     static: Any = None,
+    weights: Any = None,
     batching: Batching = Batching(),
     devices: Devices | None = None,
 ) -> float:
@@ -161,6 +185,7 @@ def score(
         targets: As for `fit`.
         measure: The loss or metric.
         static: Static features (series, static) of models that take some.
+        weights: A weight for each series; equal by default.
         batching: How many series to predict at a time; the result depends on it to rounding only.
         devices: Devices that share each batch; all of JAX's by default.
 
@@ -174,7 +199,7 @@ def score(
     >>> 0 <= score(model, logsigs, [0, 1, 2, 0, 1], losses.accuracy) <= 1
     True
     """
-    examples = examples_of(model, logsigs, targets, static)
+    examples = examples_of(model, logsigs, targets, static, weights)
     parameters, rest = eqx.partition(model, eqx.is_inexact_array)
     mesh = mesh_of(devices)
     evaluator = Evaluator.of(rest, (measure,), examples, batching, mesh)
@@ -190,4 +215,11 @@ def _split(
     if isinstance(validation, tuple) and len(validation) == 2 and isinstance(validation[0], LogSignatures | Inputs):
         return examples, examples_of(model, *validation), None
     held_out = held_out_series(examples, validation, np.random.default_rng((*seed, 0)))
-    return examples[np.setdiff1d(np.arange(len(examples)), held_out)], examples[held_out], held_out
+    training = _training_part(examples, held_out)
+    if training.weights is not None:
+        checked_weights(training.weights, len(training))
+    return training, examples[held_out], held_out
+
+
+def _training_part(examples: Examples, held_out: np.ndarray | None) -> Examples:
+    return examples if held_out is None else examples[np.setdiff1d(np.arange(len(examples)), held_out)]

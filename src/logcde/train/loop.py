@@ -1,7 +1,12 @@
-"""The loop around the compiled steps: evaluates, keeps the best model, writes checkpoints, handles Ctrl-C."""
+"""The loop around the compiled steps: evaluates, keeps the best model, writes checkpoints, handles Ctrl-C.
+
+A step that is not finite ends the call of the compiled program before it. The run then goes back to its last good
+state, that of the last evaluation whose numbers were all finite, and goes on with updates of half the size.
+"""
 
 import contextlib
 import dataclasses
+import logging
 import math
 import signal
 import threading
@@ -27,6 +32,9 @@ from logcde.train.steps import Evaluator, Parameters, StepBatches, StepState, Tr
 
 CALL_SECONDS = 0.5
 GROWTH = 8
+SLOWDOWN = 0.5
+"""Factor of the learning rate in each recovery."""
+log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +44,13 @@ class TrainingState:
     Attributes:
         current: Parameters and optimiser state, on the devices.
         best: Parameters of the best evaluation so far, on the host.
+        good: Where a recovery begins, on the host: the state of the last evaluation without a non-finite number.
         progress: Steps, losses and evaluations so far.
     """
 
     current: StepState
     best: Parameters
+    good: StepState
     progress: RunProgress
 
 
@@ -59,6 +69,7 @@ class TrainingLoop:
         steps: Steps of the whole run.
         every: Steps between two evaluations.
         patience: Evaluations without gain before the run stops early.
+        recoveries: How often the run may go back to its last good state.
         checkpoints: Where to save, if anywhere.
         fingerprint: What a checkpoint must have been written with.
         callbacks: Called by this process.
@@ -74,6 +85,7 @@ class TrainingLoop:
     steps: int
     every: int
     patience: int | None
+    recoveries: int
     checkpoints: Checkpoints | None
     fingerprint: dict[str, str]
     callbacks: tuple[AbstractCallback, ...]
@@ -140,17 +152,40 @@ class TrainingLoop:
             self.key,
         )
         start = time.perf_counter()
-        current, losses, done = run_steps((self.train_step, batches), state.current)
+        current, losses, done = run_steps((self._slowed(progress.recoveries), batches), state.current)
         losses, finite = np.asarray(losses), int(done)
         seconds = time.perf_counter() - start
-        state = TrainingState(current, state.best, progress.after_steps(losses[:finite].tolist(), seconds))
+        progress = progress.after_steps(losses[:finite].tolist(), seconds)
+        state = dataclasses.replace(state, current=current, progress=progress)
         if finite < count:
-            self._save(state)
-            self._raise_non_finite(state, float(losses[finite]))
+            return self._recover(state, float(losses[finite]))
         call_length.record(count, seconds)
         for callback in self.callbacks:
             callback.on_steps(state.progress.step, float(losses[count - 1]))
         return state
+
+    def _slowed(self, recoveries: int) -> TrainStep:
+        """The step at half the rate for each recovery; before the first, the program that knows nothing of them."""
+        if not recoveries:
+            return self.train_step
+        slowdown = put_on_mesh(self.train_step.mesh, np.asarray(SLOWDOWN**recoveries, np.float32))
+        return dataclasses.replace(self.train_step, slowdown=slowdown)
+
+    def _recover(self, state: TrainingState, loss: float) -> TrainingState:
+        """Go back to the last good state, or raise if that was done often enough."""
+        progress = state.progress
+        if progress.recoveries >= self.recoveries:
+            self._save(state)
+            self._raise_non_finite(state, loss)
+        after = progress.after_recovery(int(state.good.step))
+        log.warning(
+            "%s at step %d. Training goes on from step %d at %g of the learning rate (%d of at most %d times).",
+            _event(loss), progress.step + 1, after.step, SLOWDOWN**after.recoveries, after.recoveries, self.recoveries,
+        )  # fmt: skip
+        current = put_on_mesh(self.train_step.mesh, state.good)
+        recovered = dataclasses.replace(state, current=current, progress=after)
+        self._save(recovered)
+        return recovered
 
     def _evaluate(self, state: TrainingState) -> TrainingState:
         start = time.perf_counter()
@@ -162,23 +197,25 @@ class TrainingLoop:
         progress = progress.after_evaluation(epoch, validation, score, maximise=maximise, latest=self.latest)
         evaluation = progress.history[-1]
         best = _on_host(state.current.parameters) if evaluation.best else state.best
+        good = state.good if None in validation.values() else _on_host(state.current)
         for callback in self.callbacks:
             callback.on_evaluation(evaluation, self.model(state.current.parameters))
-        return TrainingState(state.current, best, progress)
+        return TrainingState(state.current, best, good, progress)
 
     def _resume(self, initial: StepState) -> TrainingState:
         """The state of the newest checkpoint, the initial state if there is none."""
-        state = TrainingState(initial, _on_host(initial.parameters), RunProgress())
+        state = TrainingState(initial, _on_host(initial.parameters), _on_host(initial), RunProgress())
         if self.checkpoints is not None:
             content = broadcast_from_main((self.checkpoints.newest() if is_main_process() else None) or b"")
             if content:
-                (current, best), progress = decode(content, (state.current, state.best), self.fingerprint)
-                state = TrainingState(current, best, progress)
+                like = (state.current, state.best, state.good)
+                (current, best, good), progress = decode(content, like, self.fingerprint)
+                state = TrainingState(current, best, good, progress)
         return dataclasses.replace(state, current=put_on_mesh(self.train_step.mesh, state.current))
 
     def _save(self, state: TrainingState) -> None:
         if self.checkpoints is not None and is_main_process():
-            content = encode((state.current, state.best), state.progress, self.fingerprint)
+            content = encode((state.current, state.best, state.good), state.progress, self.fingerprint)
             self.checkpoints.save(content, state.progress.step)
 
     def _summary(self, state: TrainingState) -> Summary:
@@ -196,6 +233,7 @@ class TrainingLoop:
             best_step=progress.best_step if selected else progress.step,
             best_score=progress.best_score,
             stopped_early=self._stops_early(progress),
+            recoveries=progress.recoveries,
         )
 
     def _raise_interrupted(self, state: TrainingState) -> NoReturn:
@@ -208,12 +246,12 @@ class TrainingLoop:
         raise TrainingInterrupted(message, self.model(state.current.parameters), step)
 
     def _raise_non_finite(self, state: TrainingState, loss: float) -> NoReturn:
-        step = state.progress.step + 1
-        event = "A parameter became infinite or NaN" if math.isfinite(loss) else f"The loss became {loss}"
+        step, recoveries = state.progress.step + 1, state.progress.recoveries
+        tried = f", also at {SLOWDOWN**recoveries:g} of the learning rate" if recoveries else ""
         saved = "" if self.checkpoints is None else f" and its state in {self.checkpoints.folder}"
         raise NonFiniteError(
-            f"{event} at step {step}, in epoch {(step - 1) // self.order.per_epoch + 1}. The model before that step is "
-            f"`model` of this error{saved}.",
+            f"{_event(loss)} at step {step}, in epoch {(step - 1) // self.order.per_epoch + 1}{tried}. The model "
+            f"before that step is `model` of this error{saved}.",
             "Lower the learning rate, or scale the inputs (lc.IncrementRMSScaling).",
             model=self.model(state.current.parameters),
             step=step,
@@ -276,6 +314,10 @@ def interruptible() -> Iterator[Interrupt]:
     finally:
         for number in handled:
             signal.signal(number, before)
+
+
+def _event(loss: float) -> str:
+    return "A parameter became infinite or NaN" if math.isfinite(loss) else f"The loss became {loss}"
 
 
 def _on_host(tree: Parameters) -> Parameters:

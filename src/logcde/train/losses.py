@@ -7,6 +7,7 @@ sum_{b,k} m_{b,k} |p_{b,k} - y_{b,k}|^2 / (d_out sum_{b,k} m_{b,k}). Losses and 
 """
 
 import abc
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import equinox as eqx
@@ -61,15 +62,31 @@ class CrossEntropy(AbstractMeasure):
 
     Args:
         weights: One weight for each class; equal weights by default.
+        smoothing: Label smoothing: this share of the target is spread evenly over all classes. The measure is then
+            named "smoothed cross-entropy", so that `cross_entropy` can be a metric beside it.
 
     >>> value, weight = CrossEntropy(weights=(1.0, 3.0))(jnp.array([0.0, 0.0]), jnp.array(1))
     >>> round(float(value), 4), float(weight)
     (2.0794, 3.0)
+    >>> value, _ = CrossEntropy(smoothing=0.1)(jnp.array([9.0, 0.0]), jnp.array(0))  # too sure of it
+    >>> round(float(value), 2)
+    0.45
     """
 
-    weights: tuple[float, ...] | None = eqx.field(default=None, static=True)
-    name: str = eqx.field(default="cross-entropy", init=False, static=True)
-    maximise: bool = eqx.field(default=False, init=False, static=True)
+    weights: tuple[float, ...] | None = eqx.field(static=True)
+    smoothing: float = eqx.field(static=True)
+    name: str = eqx.field(init=False, static=True)
+    maximise: bool = eqx.field(init=False, static=True)
+
+    def __init__(self, weights: Sequence[float] | None = None, smoothing: float = 0.0) -> None:
+        if not 0 <= smoothing < 1:
+            raise TrainingError(f"smoothing={smoothing} is no share.", "Give at least 0 and less than 1.")
+        if weights is not None:
+            _check_class_weights(weights)
+        self.weights = None if weights is None else tuple(map(float, weights))
+        self.smoothing = float(smoothing)
+        self.name = "smoothed cross-entropy" if smoothing else "cross-entropy"
+        self.maximise = False
 
     def __call__(self, prediction: Float[Array, "output"], target: Num[Array, "*output"]) -> WeightedValue:
         """The cross-entropy with the weight of the target class."""
@@ -83,7 +100,10 @@ class CrossEntropy(AbstractMeasure):
                     "Give one weight for each class.",
                 )
             weight = jnp.asarray(self.weights, prediction.dtype)[target]
-        return -weight * jax.nn.log_softmax(prediction)[target], weight
+        logs = jax.nn.log_softmax(prediction)
+        if not self.smoothing:
+            return -weight * logs[target], weight
+        return -weight * ((1 - self.smoothing) * logs[target] + self.smoothing * jnp.mean(logs)), weight
 
 
 class Binary(AbstractMeasure):
@@ -159,8 +179,11 @@ def total_over_series(
     targets: Num[Array | np.ndarray, "series ..."],
     lengths: Int[Array | np.ndarray, "series"],
     counted: Bool[Array, "series"],
+    weights: Float[Array | np.ndarray, "series"] | None = None,
 ) -> WeightedValue:
     """Sums of weighted values and of weights over the counted series and over their intervals without padding.
+
+    `weights` multiply both, for each series.
 
     >>> predictions = jnp.array([[[1.0], [9.0]], [[3.0], [2.0]]])  # two series, two intervals
     >>> lengths, counted = jnp.array([1, 2]), jnp.array([True, True])
@@ -174,7 +197,17 @@ def total_over_series(
         each = jax.vmap(each)
         valid = counted[:, None] & (jnp.arange(predictions.shape[1], dtype=lengths.dtype) < lengths[:, None])
     value, weight = each(predictions, jnp.asarray(targets))
+    if weights is not None:
+        factor = jnp.asarray(weights, value.dtype).reshape(-1, *[1] * (value.ndim - 1))
+        value, weight = factor * value, factor * weight
     return jnp.sum(jnp.where(valid, value, 0)), jnp.sum(jnp.where(valid, weight, 0))
+
+
+def _check_class_weights(weights: Sequence[float]) -> None:
+    wrong = [weight for weight in weights if not 0 <= weight < float("inf")]
+    if wrong or not any(weights):
+        found = f"A class has the weight {wrong[0]}." if wrong else "No class has a weight above 0."
+        raise TrainingError(found, "Give each class a finite weight of at least 0, and one of them more.")
 
 
 def _check_values(measure: AbstractMeasure, prediction: Array, target: Array) -> None:

@@ -41,6 +41,7 @@ class RunProgress:
         best_step: Step of the selected model.
         best_score: Score of the selected model, None before the first finite score.
         history: All evaluations.
+        recoveries: How often the run went on from its last good state after a number that was not finite.
     """
 
     step: int = 0
@@ -51,6 +52,7 @@ class RunProgress:
     best_step: int = 0
     best_score: float | None = None
     history: tuple[Evaluation, ...] = ()
+    recoveries: int = 0
 
     def after_steps(self, losses: list[float], seconds: float) -> "RunProgress":
         """The progress after these further losses.
@@ -95,6 +97,25 @@ class RunProgress:
             history=(*self.history, Evaluation(self.step, epoch, round(self.seconds, 3), mean, validation, best)),
         )
 
+    def after_recovery(self, step: int) -> "RunProgress":
+        """The progress after going back to an earlier step; what was evaluated later is forgotten, the best score not.
+
+        >>> progress = RunProgress(step=9, loss_sum=4.0, loss_count=9).after_recovery(0)
+        >>> progress.step, progress.loss_count, progress.recoveries
+        (0, 0, 1)
+        """
+        history = tuple(one for one in self.history if one.step <= step)
+        forgotten = len(self.history) - len(history)
+        return dataclasses.replace(
+            self,
+            step=step,
+            loss_sum=0.0,
+            loss_count=0,
+            evaluations_without_gain=max(self.evaluations_without_gain - forgotten, 0),
+            history=history,
+            recoveries=self.recoveries + 1,
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
@@ -112,6 +133,8 @@ class Summary:
         best_step: Step of the selected model.
         best_score: Score of the selected model, None without validation.
         stopped_early: Whether patience ended the run.
+        recoveries: How often the run met a number that was not finite and went on from its last good state at half
+            the learning rate.
     """
 
     steps: int
@@ -125,6 +148,7 @@ class Summary:
     best_step: int
     best_score: float | None
     stopped_early: bool
+    recoveries: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

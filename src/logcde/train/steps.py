@@ -47,6 +47,7 @@ class TrainStep(eqx.Module):
         clip: Largest norm of a gradient over all parameters.
         penalty: Factor of the model's own penalty.
         mesh: The devices.
+        slowdown: Factor of all updates after a recovery; None, which is another program, before the first.
     """
 
     rest: Parameters
@@ -55,6 +56,7 @@ class TrainStep(eqx.Module):
     clip: float | None = eqx.field(static=True)
     penalty: float = eqx.field(static=True)
     mesh: Mesh = eqx.field(static=True)
+    slowdown: Float[Array | np.ndarray, ""] | None = None
 
     def model(self, parameters: Parameters) -> AbstractModel:
         """The model with these parameters."""
@@ -75,6 +77,9 @@ class TrainStep(eqx.Module):
                 gradient, _ = optax.clip_by_global_norm(self.clip).update(gradient, optax.EmptyState())
             update = optax.with_extra_args_support(self.optimiser).update
             updates, optimiser = update(gradient, state.optimiser, state.parameters, value=loss)
+            if self.slowdown is not None:
+                slowdown = jnp.asarray(self.slowdown)
+                updates = jax.tree.map(lambda leaf: slowdown.astype(leaf.dtype) * leaf, updates)
             return optax.apply_updates(state.parameters, updates), optimiser
 
     def loss_and_gradient(
@@ -84,7 +89,9 @@ class TrainStep(eqx.Module):
 
         def value(parameters: Parameters) -> tuple[Float[Array, ""], tuple[Float[Array, ""], BatchStats]]:
             predictions, batch_stats = self._predict(parameters, batch, keys)
-            total, weight = total_over_series(self.loss, predictions, batch.targets, batch.predicted, counted)
+            total, weight = total_over_series(
+                self.loss, predictions, batch.targets, batch.predicted, counted, batch.weights
+            )
             return total, (weight, batch_stats)
 
         (total, (weight, batch_stats)), gradient = jax.value_and_grad(value, has_aux=True)(parameters)
@@ -264,7 +271,10 @@ def _measure_all(
         def measure(bucket: Examples, rows: Int[Array, "row"]) -> tuple[WeightedValue, ...]:
             batch = gather_rows(bucket, rows)
             predictions = predict(model, batch.inputs)
-            return tuple(total_over_series(m, predictions, batch.targets, batch.predicted, rows >= 0) for m in measures)
+            return tuple(
+                total_over_series(m, predictions, batch.targets, batch.predicted, rows >= 0, batch.weights)
+                for m in measures
+            )
 
         parts = [
             jax.lax.map(lambda one, bucket=bucket: measure(bucket, one), many)
