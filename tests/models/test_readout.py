@@ -74,3 +74,13 @@ def test_dropout_differs_between_parts_of_a_sum():
 def test_dropout_outside_zero_to_one_is_refused(share):
     with pytest.raises(ModelError, match="at least 0 and less than 1"):
         lc.log_slice(BASIS, 4, 2, readout=lc.Terminal((), share), key=KEY)
+
+
+@pytest.mark.parametrize("readout", [lc.Terminal, lc.PerInterval, lc.Mean])
+def test_dropout_costs_nothing_at_prediction(readout):
+    """Without a key the program is that of a model without dropout; with one it draws random numbers."""
+    models = [lc.log_slice(BASIS, 4, 2, readout=readout((8,), share), key=KEY) for share in (0.0, 0.5)]
+    one = example_inputs(models[0])[0]
+    without, with_dropout = (str(jax.make_jaxpr(lambda given, m=model: m(given))(one)) for model in models)
+    assert without == with_dropout
+    assert "random_bits" in str(jax.make_jaxpr(lambda given, key: models[1](given, key=key))(one, KEY))
