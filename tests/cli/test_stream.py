@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
@@ -22,6 +24,18 @@ def test_predictions_match_offline(folder, stream):
     for one in found[-3:]:
         expected = offline(lc.load(folder), lines, one["series"], one["time"])
         np.testing.assert_allclose(one["prediction"], expected, rtol=1e-10)
+
+
+def test_ensemble_streams_as_one_model(stream):
+    members = [a_model(), jax.tree.map(lambda leaf: 1.1 * leaf if eqx.is_array(leaf) else leaf, a_model())]
+    model, lines = lc.models.Ensemble(members, lc.models.MeanOutput()), history(9)
+    code, out, _ = stream(model, lines)
+    one = predictions(out)[-1]
+    assert code == 0
+    expected = offline(model, lines, one["series"], one["time"])
+    np.testing.assert_allclose(one["prediction"], expected, rtol=1e-10)
+    each = [offline(member, lines, one["series"], one["time"]) for member in members]
+    np.testing.assert_allclose(expected, np.mean(each, axis=0), rtol=1e-10)
 
 
 def test_when_request_answers_requests_only(folder, stream):
