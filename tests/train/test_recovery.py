@@ -95,3 +95,12 @@ def test_evaluation_with_a_non_finite_score_is_no_place_to_go_back_to(caplog):
     with pytest.raises(NonFiniteError):
         train(optimiser=wild, recoveries=1, clip=None)
     assert "goes on from step 5" in caplog.text
+
+
+def test_loss_that_is_not_finite_at_the_good_state_raises_at_once(caplog):
+    """No learning rate changes the loss of parameters that have not moved."""
+    targets = toys.ends() * 1e200
+    options = toys.options(optimiser=OPTIMISER, duration=lc.Steps(5), validation=None, key=KEY)
+    with pytest.raises(NonFiniteError, match="The loss became inf at step 1, in epoch 1. The model"):
+        lc.fit(toys.model(), toys.logsigs(), targets, **options)
+    assert not caplog.text

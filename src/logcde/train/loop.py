@@ -172,9 +172,10 @@ class TrainingLoop:
         return dataclasses.replace(self.train_step, slowdown=slowdown)
 
     def _recover(self, state: TrainingState, loss: float) -> TrainingState:
-        """Go back to the last good state, or raise if that was done often enough."""
+        """Go back to the last good state; raise if that was done often enough, or if no rate would change anything."""
         progress = state.progress
-        if progress.recoveries >= self.recoveries:
+        same = progress.step == int(state.good.step) and not math.isfinite(loss)
+        if same or progress.recoveries >= self.recoveries:
             self._save(state)
             self._raise_non_finite(state, loss)
         after = progress.after_recovery(int(state.good.step))
