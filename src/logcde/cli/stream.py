@@ -12,7 +12,7 @@ import tyro
 from logcde.errors import ModelError
 
 if TYPE_CHECKING:
-    from logcde.models import AbstractOnlineModel
+    from logcde.online import AbstractPredictor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Stream:
             from logcde.cli.stream_loop import Reports, StateFile, StreamLoop
             from logcde.cli.stream_session import Session, When
 
-            model, to_json = _load(self.model)
-            session = Session(model, When(self.when), to_json=to_json)
+            predictor, statics, to_json = _load(self.model)
+            session = Session(predictor, When(self.when), statics=statics, to_json=to_json)
             file = None if self.state is None else StateFile(self.state, self.model)
             reports = Reports(json=self.json_errors, quiet=self.quiet)
             loop = StreamLoop(session, file, reports, every=self.state_every, seconds=self.state_seconds)
@@ -83,18 +83,19 @@ class Stream:
             return 130
 
 
-def _load(folder: Path) -> "tuple[AbstractOnlineModel, Callable[[np.ndarray], Any]]":
-    """A model for online use, and the function from its outputs to a prediction in JSON."""
+def _load(folder: Path) -> "tuple[AbstractPredictor, int, Callable[[np.ndarray], Any]]":
+    """A predictor, its number of static features, and the function from its outputs to a prediction in JSON."""
     import jax
 
     from logcde.artefact import load
     from logcde.cli.trained import load_trained, saved_type
     from logcde.models import AbstractOnlineModel
+    from logcde.online import Predictor
 
     jax.config.update("jax_enable_x64", True)  # For models in double precision.
     if saved_type(folder).startswith("estimators."):
         trained = load_trained(folder)
-        return trained.model, trained.to_json()
+        return trained.estimator.online(), 0, trained.to_json()
     model = load(folder)
     if not isinstance(model, AbstractOnlineModel):
         raise ModelError(f"{folder} holds a {type(model).__name__}, which cannot predict online.")
@@ -103,4 +104,4 @@ def _load(folder: Path) -> "tuple[AbstractOnlineModel, Callable[[np.ndarray], An
             f"The model in {folder} does not record how its log-signatures were made.",
             "Save the model that logcde.fit returned.",
         )
-    return model, np.ndarray.tolist
+    return Predictor(model), model.statics, np.ndarray.tolist

@@ -20,9 +20,7 @@ from logcde.cli.stream_lines import (
     with_origin_ticks,
 )
 from logcde.errors import ModelError, StreamError, Where
-from logcde.models import AbstractOnlineModel
-from logcde.online import Predictor
-from logcde.online.serving import PredictorSetup
+from logcde.online import AbstractPredictor
 from logcde.streams.clock import Clock, DatetimeClock
 from logcde.streams.partition import Every
 
@@ -42,7 +40,7 @@ class When(enum.Enum):
 class Series:
     """The state of one series: its predictor, its clock and its static features."""
 
-    predictor: Predictor
+    predictor: AbstractPredictor
     clock: Clock
     static: list[float] | None
 
@@ -51,28 +49,27 @@ class Session:
     """A model and the state of all series.
 
     Args:
-        model: The model.
+        predictor: Has observed nothing; every series begins like it.
         when: When to predict, besides requests.
+        statics: Number of static features of a series.
         to_json: From the model's outputs to a prediction in JSON.
     """
 
     def __init__(
         self,
-        model: AbstractOnlineModel,
+        predictor: AbstractPredictor,
         when: When = When.EVENT,
         *,
+        statics: int = 0,
         to_json: Callable[[np.ndarray], Any] = np.ndarray.tolist,
     ) -> None:
-        self._setup = PredictorSetup.of(model)
-        self._when, self._to_json = when, to_json
-        schema, rule = self._setup.coordinates.schema, self._setup.partition
+        self._when, self._to_json, self._static = when, to_json, statics
+        schema, self._rule = predictor.schema, predictor.rule
         self._clock, self._terms = schema.clock, len(schema.terms)
         self._channels = {name: place for place, name in enumerate(schema.channels)}
         self._no_values = np.full(len(schema.channels), np.nan)
-        self._static = model.statics
-        self._far = MOST_INTERVALS * rule.length(schema.clock) if isinstance(rule, Every) else np.inf
-        # Without static features all series start in the same state, which is computed once.
-        self._initial = None if self._static else Predictor.from_setup(self._setup)
+        self._far = MOST_INTERVALS * self._rule.length(schema.clock) if isinstance(self._rule, Every) else np.inf
+        self._initial = predictor
         self._series: dict[Id, Series] = {}
 
     def __len__(self) -> int:
@@ -173,8 +170,9 @@ class Session:
             raise StreamError("All series of this model have the same origin of time.", 'Leave out "origin".')
         return Series(self._new_predictor(static), clock, static)
 
-    def _new_predictor(self, static: list[float] | None) -> Predictor:
-        return Predictor.from_setup(self._setup, static) if self._initial is None else self._initial.copy()
+    def _new_predictor(self, static: list[float] | None) -> AbstractPredictor:
+        # Without static features all series start in the same state, which is computed once.
+        return self._initial.begin(static) if self._static else self._initial.copy()
 
     def _row(self, values: dict[str, float | None]) -> np.ndarray:
         row, empty = self._no_values.copy(), True
@@ -206,7 +204,7 @@ class Session:
             series.predictor.close(time)
         except ModelError as error:
             raise StreamError(
-                f"The intervals of this model end by the rule {self._setup.partition!r}.", 'Leave out "close".'
+                f"The intervals of this model end by the rule {self._rule!r}.", 'Leave out "close".'
             ) from error
 
 

@@ -19,25 +19,27 @@ class TrainOptions:
     """The model and its training; what is not given is chosen from the data."""
 
     every: str | None = None
-    """Length of the query intervals: a number in units of time, or a duration such as 90min."""
+    """Networks: length of the query intervals, a number in units of time or a duration such as 90min."""
     depth: int | None = None
-    """Depth of the log-signatures: 1 has increments only, 2 also the order of events."""
-    model: Literal["slice", "neural"] = "slice"
-    """slice: block-diagonal linear dynamics, fast; neural: a neural vector field, slow."""
+    """Networks: depth of the log-signatures, 1 has increments only, 2 also the order of events."""
+    learner: Literal["auto", "ridge", "trees", "boosting", "slice", "ncde"] = "auto"
+    """What learns: auto compares some of the others on series left out and mixes what helps; ridge, trees and boosting
+    use features of windows; slice and ncde are networks, slice the faster one. Forecasts need a network: auto is slice
+    there."""
     hidden: int | None = None
-    """Size of the hidden state."""
+    """Networks: size of the hidden state."""
     steps: int | None = None
-    """Training steps."""
-    rate: float = 0.01
-    """Peak learning rate, which decays to zero."""
-    batch: int = 32
-    """Series per training step."""
+    """Networks: training steps."""
+    rate: float | None = None
+    """Networks: peak learning rate, which decays to zero."""
+    batch: int | None = None
+    """Networks: series per training step."""
     holdout: float = 0.2
     """Fraction of the series to hold out from training and score the model on; 0 trains on all."""
     validation: float | None = None
-    """Fraction of the training series to select the best step on; by default 0.15 from 1,000 series on, else 0."""
+    """Networks: fraction of the training series to select the best step on, by default 0.15 from 1,000 series on."""
     patience: int | None = None
-    """Stop after this many evaluations without improvement, of 20 evaluations in all."""
+    """Networks: stop after this many evaluations without improvement, of 20 evaluations in all."""
     seed: int = 0
     """Random seed: the same seed on the same machine gives the same model."""
 
@@ -47,7 +49,7 @@ class TrainOptions:
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise TrainingError(f"--{name} is {number}.", "Give at least 1.")
-        if not 0 < self.rate < np.inf:
+        if self.rate is not None and not 0 < self.rate < np.inf:
             raise TrainingError(f"--rate is {self.rate}.", "Give a small positive number, such as 0.01.")
         for name in ("holdout", "validation"):
             share = getattr(self, name)
@@ -64,24 +66,34 @@ class TrainOptions:
         """An unfitted estimator of `logcde.estimators` with these options."""
         from logcde import estimators
 
-        architectures = {"slice": estimators.Slice, "neural": estimators.Neural}
-        model = None
-        if self.hidden is not None or self.model != "slice":
-            make = architectures[self.model]
-            model = make() if self.hidden is None else make(hidden=self.hidden)
         return getattr(estimators, task.estimator)(
-            partition=None if self.every is None else every_partition(self.every, clock),
-            depth=self.depth,
-            model=model,
-            max_iter=self.steps,
-            learning_rate=self.rate,
-            batch_size=self.batch,
-            validation_fraction=self.validation,
-            patience=self.patience,
-            checkpoints=checkpoints,
-            verbose=progress,
-            random_state=self.seed,
+            learner=self._learner(task, clock), checkpoints=checkpoints, verbose=progress, random_state=self.seed
         )
+
+    def _learner(self, task: "AbstractTask", clock: "Clock") -> Any:
+        from logcde import estimators
+
+        names = ("depth", "hidden", "steps", "rate", "batch", "validation", "patience")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.every is not None:
+            given["partition"] = every_partition(self.every, clock)
+        networks = {"slice": estimators.LogSLiCE, "ncde": estimators.LogNCDE}
+        others = {
+            "auto": estimators.Auto,
+            "ridge": estimators.WindowRidge,
+            "trees": estimators.WindowTrees,
+            "boosting": estimators.WindowBoosting,
+        }
+        chosen = "slice" if self.learner == "auto" and task.name == "forecast" else self.learner
+        if chosen in networks:
+            return networks[chosen](**given)
+        if given:
+            option = "every" if "partition" in given else next(iter(given))
+            raise TrainingError(
+                f"--{option} is an option of networks, but the learner is {chosen}.",
+                f"Leave out --{option}, or choose --learner slice or --learner ncde.",
+            )
+        return others[chosen]()
 
     def split(self, strata: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Indices of training series and of held-out series: the same share of every stratum.

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import tyro
@@ -15,9 +15,6 @@ from logcde.cli.table import TableOptions
 from logcde.cli.tasks import TASKS, AbstractTask
 from logcde.errors import ArtefactError
 from logcde.report.record import RUN, Run, read_run
-
-if TYPE_CHECKING:
-    from logcde.models import SequenceModel
 
 TRAIN_FOLDER = "Name the folder that logcde train wrote."
 
@@ -61,11 +58,6 @@ class Trained:
     task: AbstractTask
 
     @property
-    def model(self) -> "SequenceModel":
-        """The model of the estimator."""
-        return self.estimator.model_
-
-    @property
     def classes(self) -> list[Any] | None:
         """The classes in the order of probabilities; None if the model predicts numbers."""
         return self.estimator.classes_.tolist() if self.task.name == "classify" else None
@@ -75,7 +67,7 @@ class Trained:
         """The names of the predicted targets."""
         if self.run is not None:
             return tuple(self.run.outputs)
-        width = len(self.model.readout.layers[-1].weight)
+        width = self.estimator.outputs_
         return ("value",) if width == 1 else tuple(f"value{number}" for number in range(1, width + 1))
 
     @property

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from logcde._machine import machine, versions
@@ -30,9 +28,10 @@ CHOICES = {
     "scaler": ("scaler", ""),
     "counts": ("counts", ""),
     "depth": ("depth", "--depth"),
-    "model": ("model", "--model, --hidden"),
-    "validation_fraction": ("validation", "--validation"),
-    "max_iter": ("steps", "--steps"),
+    "learner": ("learner", "--learner"),
+    "network": ("network", "--hidden"),
+    "validation": ("validation", "--validation"),
+    "steps": ("steps", "--steps"),
 }
 """Settings that an estimator chooses: the name to print, and the options that set it."""
 LIBRARIES = ("logcde", "equinox", "optax", "scikit-learn")
@@ -67,7 +66,7 @@ class Fitted:
     @property
     def parameters(self) -> int:
         """Number of trained parameters."""
-        return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(self.estimator.model_, eqx.is_inexact_array)))
+        return self.estimator.model_.size
 
 
 def fit(
@@ -167,13 +166,9 @@ def _lines_after(fitted: Fitted) -> list[str]:
         label, option = CHOICES.get(name, (name, ""))
         hint = f"; {option}" if option else ""
         lines.append(f"  {label:11} {_setting(chosen.value)}  ({chosen.reason}{hint})")
-    steps, loss = fitted.estimator.n_iter_, fitted.estimator.history_[-1].loss
-    lines.append(
-        f"Trained on {fitted.trained:,} series for {steps:,} steps in {fitted.seconds:.0f} s; loss {loss:.3g}."
-    )
-    temperature = getattr(fitted.estimator, "temperature_", 1.0)
-    if temperature != 1:
-        lines.append(f"Calibration temperature: {temperature:.3g}.")
+    history, steps = fitted.estimator.history_, fitted.estimator.n_iter_
+    course = f" for {steps:,} steps in {fitted.seconds:.0f} s; loss {history[-1].loss:.3g}" if history else ""
+    lines.append(f"Trained on {fitted.trained:,} series{course or f' in {fitted.seconds:.0f} s'}.")
     if fitted.scores is not None:
         lines += score_table(fitted.scores, f"Scores on the {fitted.scores.series:,} held-out series")
     return lines

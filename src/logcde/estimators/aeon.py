@@ -9,11 +9,9 @@ import numpy as np
 from aeon.classification.base import BaseClassifier  # pyright: ignore[reportMissingImports]
 from aeon.regression.base import BaseRegressor  # pyright: ignore[reportMissingImports]
 
-from logcde.estimators.architectures import AbstractArchitecture
 from logcde.estimators.classifier import LogCDEClassifier
+from logcde.estimators.learners import AbstractLearner
 from logcde.estimators.regressor import LogCDERegressor
-from logcde.streams import Partition
-from logcde.streams.scaling import AbstractScaler
 
 TAGS = {
     "X_inner_type": ["np-list", "numpy3D"],
@@ -27,33 +25,9 @@ class AbstractAdapter:
     """Adapts an estimator to aeon: the parameters of `AbstractLogCDE`, without `table` and `checkpoints`."""
 
     def __init__(
-        self,
-        *,
-        scaler: AbstractScaler | None = None,
-        partition: Partition | None = None,
-        depth: int | None = None,
-        counts: bool | None = None,
-        time: bool = True,
-        model: AbstractArchitecture | None = None,
-        max_iter: int | None = None,
-        learning_rate: float = 1e-2,
-        batch_size: int = 32,
-        validation_fraction: float | None = None,
-        patience: int | None = None,
-        verbose: bool = False,
-        random_state: Any = None,
+        self, *, learner: AbstractLearner | None = None, verbose: bool = False, random_state: Any = None
     ) -> None:
-        self.scaler = scaler
-        self.partition = partition
-        self.depth = depth
-        self.counts = counts
-        self.time = time
-        self.model = model
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.validation_fraction = validation_fraction
-        self.patience = patience
+        self.learner = learner
         self.verbose = verbose
         self.random_state = random_state
         super().__init__()
@@ -61,7 +35,7 @@ class AbstractAdapter:
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
         """Return the parameters of aeon's own checks."""
-        return {"max_iter": 10}
+        return {}
 
     def _fit(self, X: Any, y: np.ndarray) -> Any:
         parameters = self.get_params(deep=False)  # type: ignore[attr-defined]

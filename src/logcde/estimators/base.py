@@ -2,28 +2,18 @@
 
 import abc
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int64, Num
+from jaxtyping import Float64, Num
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from logcde.embedding import LogSignatures
 from logcde.errors import ModelError, Remedy, StreamError, TrainingError, Where
 from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array, validate_data
-from logcde.estimators.architectures import AbstractArchitecture, ReadoutType
-from logcde.estimators.choosing import (
-    check_channel_count,
-    choose_architecture,
-    choose_embedding,
-    choose_held_out,
-    choose_partition,
-    choose_steps,
-    median_gap,
-)
+from logcde.estimators.choosing import Choice, check_channel_count, median_gap
 from logcde.estimators.data import (
     Input,
     Layout,
@@ -34,85 +24,46 @@ from logcde.estimators.data import (
     read_input,
     with_horizon,
 )
-from logcde.estimators.training import QueryIntervals, Schedule, predict_each, scaled_inputs, train
-from logcde.models import IncrementRMSScaling
-from logcde.online import Predictor
-from logcde.streams import Partition, Streams
+from logcde.estimators.learners import AbstractLearner, Auto, Task
+from logcde.online import AbstractPredictor, predictor_of
+from logcde.streams import Streams
 from logcde.streams.faults import name
-from logcde.streams.scaling import AbstractScaler
 from logcde.streams.schema import listed
 from logcde.train import Checkpoints
-from logcde.train.losses import AbstractMeasure
 
 
 class AbstractLogCDE(BaseEstimator):
     """Base class of the estimators.
 
-    Parameters that are None are chosen from the training data; `choices_` has the chosen values and the reasons.
-
     Args:
         table: Layout of data frames, `Long(...)` or `Wide(...)`. Without it, rows of a data frame are samples.
-        scaler: Scaler of the channels' values, such as `logcde.scaling.RobustScaler()`; it is fitted to the training
-            series.
-        partition: Partition of the series into intervals.
-        depth: Depth of the log-signatures.
-        counts: Whether each channel has a coordinate that counts its observations.
-        time: Whether time is a coordinate.
-        model: Architecture, `Slice(...)` or `Neural(...)`.
-        max_iter: Number of training steps.
-        learning_rate: Peak learning rate of Adam; it falls to zero as a cosine.
-        batch_size: Series in one training step.
-        validation_fraction: Fraction of the training series that is held out to select the best of 20 evaluations; 0
-            uses all series for training.
-        patience: Number of evaluations without improvement on the held-out series after which training stops; by
-            default it does not stop early.
-        checkpoints: Where to save the state of training. An interrupted `fit` is resumed by calling it again with the
-            same data and parameters, which include an integer `random_state`.
-        verbose: Show a progress bar.
+        learner: What learns: `WindowRidge()`, `WindowTrees()`, `WindowBoosting()`, `LogSLiCE()`, `LogNCDE()`, a
+            `Blend(...)` of several. By default `Auto()`, which compares a few and mixes those that help.
+        checkpoints: Where networks save the state of training. An interrupted `fit` is resumed by calling it again
+            with the same data and parameters, which include an integer `random_state`.
+        verbose: Show progress bars.
         random_state: Integer seed, `RandomState`, or None, as in scikit-learn.
 
     Attributes:
-        model_: The trained `SequenceModel`.
-        embedding_: The `Embedding`, with the fitted scaler.
-        partition_: The `Partition`.
-        choices_: Settings by name, each a `Choice` with `value` and `reason`.
-        history_: Evaluations during training.
-        n_iter_: Number of training steps.
+        model_: The trained model, which maps streams to outputs.
+        outputs_: Number of outputs: of classes, or of predicted values.
+        choices_: Settings by name, each a `Choice` with `value` and `reason`: the comparison of learners, and what a
+            learner chose from the data.
+        history_: Evaluations during the training of a network; empty otherwise.
+        n_iter_: Number of training steps of a network.
     """
-
-    readout: ClassVar[ReadoutType]
 
     def __init__(
         self,
         *,
         table: Layout | None = None,
-        scaler: AbstractScaler | None = None,
-        partition: Partition | None = None,
-        depth: int | None = None,
-        counts: bool | None = None,
-        time: bool = True,
-        model: AbstractArchitecture | None = None,
-        max_iter: int | None = None,
-        learning_rate: float = 1e-2,
-        batch_size: int = 32,
-        validation_fraction: float | None = None,
-        patience: int | None = None,
+        learner: AbstractLearner | None = None,
         checkpoints: Checkpoints | None = None,
         verbose: bool = False,
         random_state: Any = None,
     ) -> None:
         self.table = table
-        self.scaler = scaler
-        self.partition = partition
-        self.depth = depth
-        self.counts = counts
-        self.time = time
-        self.model = model
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.validation_fraction = validation_fraction
-        self.patience = patience
+        self.learner = learner
         self.checkpoints = checkpoints
         self.verbose = verbose
         self.random_state = random_state
@@ -125,7 +76,7 @@ class AbstractLogCDE(BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Predict the targets of series."""
 
-    def online(self, reorder: object = None) -> Predictor:
+    def online(self, reorder: object = None) -> AbstractPredictor:
         """Return an online predictor of one series.
 
         It predicts numbers in the units of `y`; for a classifier the logits of `classes_`, whose softmax are the
@@ -135,7 +86,7 @@ class AbstractLogCDE(BaseEstimator):
             reorder: How late an event may arrive, as a time or duration; by default events arrive in order.
         """
         check_is_fitted(self)
-        return Predictor(self.model_, reorder=reorder)
+        return predictor_of(self.model_, reorder=reorder)
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
         """Write the fitted estimator as a directory of JSON and safetensors, which `load` reads.
@@ -202,77 +153,47 @@ class AbstractLogCDE(BaseEstimator):
         streams = found.streams
         return streams if found.ended else with_horizon(streams, last_times(streams) + self.gap_)
 
-    def _choose(self, streams: Streams) -> None:
-        """Choose partition, embedding and architecture."""
-        if not isinstance(self.model, AbstractArchitecture | None):
-            raise ModelError(f"model={self.model!r} is not an architecture.", "Give Slice(...), Neural(...), or None.")
-        self.observations_ = len(streams.value) / len(streams)
-        partition = choose_partition(self.partition, streams, self.gap_)
-        self.partition_ = partition.value
-        self.embedding_, chosen = choose_embedding(
-            self.scaler, self.counts, self.time, self.depth, streams, self.partition_
-        )
-        self.choices_ = {"partition": partition, **chosen, "model": choose_architecture(self.model)}
-
-    def _train(
+    def _task(
         self,
-        logsigs: LogSignatures,
-        queries: QueryIntervals | None,
-        targets: Num[np.ndarray, "series ..."],
-        outputs: int,
-        loss: AbstractMeasure,
-        metrics: tuple[AbstractMeasure, ...],
-        classes: Int64[np.ndarray, "series"],
-    ) -> Int64[np.ndarray, "_"] | None:
-        """Choose the length of training and the validation series, and train.
+        streams: Streams,
+        targets: Num[np.ndarray, "series"],
+        classes: int | None,
+        weight: Float64[np.ndarray, "series"] | None = None,
+    ) -> Task:
+        """The task of the learner, with a seed drawn from `random_state`."""
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        known = np.ones(len(streams)) if weight is None else weight * (len(weight) / weight.sum())
+        return Task(streams, targets, classes, known, self.gap_, seed, self.checkpoints, self.verbose)
 
-        Args:
-            logsigs: Log-signatures of the training series.
-            queries: Intervals that end at query times; None if there is one target per series.
-            targets: Targets of each series.
-            outputs: Number of outputs of the model.
-            loss: Training loss.
-            metrics: Further scores of the held-out series.
-            classes: Class of each series; the same fraction of each is held out.
-
-        Returns:
-            The held-out series, or None.
-        """
-        random = check_random_state(self.random_state)
-        seed = int(random.randint(np.iinfo(np.int32).max))
-        held_out, fraction = choose_held_out(self.validation_fraction, classes, np.random.default_rng(seed))
-        training = len(logsigs) - (0 if held_out is None else len(held_out))
-        steps = choose_steps(self.max_iter, training, self.observations_, self.batch_size)
-        self.choices_ |= {"validation_fraction": fraction, "max_iter": steps}
-        schedule = Schedule(
-            steps=steps.value,
-            rate=self.learning_rate,
-            batch=self.batch_size,
-            held_out=held_out,
-            patience=self.patience,
-            checkpoints=self.checkpoints,
-            progress=self.verbose,
-            seed=seed,
-        )
-        build = self.choices_["model"].value
-        self.model_, result = train(build, self.readout, logsigs, queries, targets, outputs, loss, metrics, schedule)
-        self.history_, self.n_iter_ = result.history, result.summary.steps
-        return held_out
-
-    def _outputs(
-        self, logsigs: LogSignatures, queries: QueryIntervals | None, ids: np.ndarray
-    ) -> Float[np.ndarray, "..."]:
-        """Compute the outputs of the model, and refuse those that are not finite."""
-        scaling = self.model_.scaling
-        assert isinstance(scaling, IncrementRMSScaling)
-        found = predict_each(self.model_, scaled_inputs(logsigs, scaling, queries)).astype(np.float64)
-        finite = np.isfinite(found.reshape(len(found), -1)).all(axis=1)
-        if not finite.all():
-            series = ids[~finite][0]
+    def _learn(self, task: Task) -> None:
+        """Train the learner."""
+        learner = Auto() if self.learner is None else self.learner
+        if not isinstance(learner, AbstractLearner):
             raise ModelError(
-                f"The prediction for series {name(series)} is not finite. It is probably much longer than the training "
-                "series, or has much larger changes.",
-                "Train on series like it, or shorten it.",
-                where=Where(series=series),
+                f"learner={learner!r} is not a learner.",
+                "Give an object of logcde.estimators such as Auto(), WindowRidge() or LogSLiCE(), or None.",
             )
+        learnt = learner.fit(task, held_out=False)
+        self.model_, self.outputs_ = learnt.model, task.outputs
+        self.choices_ = {"learner": Choice("learner", learner, "the default" if self.learner is None else "as given")}
+        self.choices_ |= learnt.choices
+        self.history_, self.n_iter_ = learnt.history, learnt.steps
+
+    def _outputs(self, streams: Streams) -> Float64[np.ndarray, "series output"]:
+        """Compute the outputs of the model, and refuse those that are not finite."""
+        found = self.model_(streams)
+        check_finite(found, streams.ids)
         return found
+
+
+def check_finite(found: Float64[np.ndarray, "series ..."], ids: np.ndarray) -> None:
+    """Refuse predictions that are not finite."""
+    finite = np.isfinite(found.reshape(len(found), -1)).all(axis=1)
+    if not finite.all():
+        series = ids[~finite][0]
+        raise ModelError(
+            f"The prediction for series {name(series)} is not finite. It is probably much longer than the training "
+            "series, or has much larger changes.",
+            "Train on series like it, or shorten it.",
+            where=Where(series=series),
+        )

@@ -9,7 +9,6 @@ from jaxtyping import Int64
 
 from logcde.embedding import Embedding
 from logcde.errors import StreamError
-from logcde.estimators.architectures import AbstractArchitecture, Slice
 from logcde.streams import ChannelScaler, Partition, RobustScaler, Streams
 from logcde.streams.ragged import owners
 from logcde.streams.scaling import AbstractScaler
@@ -137,21 +136,14 @@ def _choose_depth(given: int | None, counts: bool, time: bool, streams: Streams,
     return Choice("depth", 2, "intervals hold several events, and depth 2 encodes their order")
 
 
-def choose_architecture(given: AbstractArchitecture | None) -> Choice:
-    """Choose a Log-SLiCE."""
-    return (
-        Choice("model", Slice(), "fast, and accurate on most data") if given is None else Choice("model", given, GIVEN)
-    )
-
-
 def choose_steps(given: int | None, series: int, observations: float, batch: int) -> Choice:
     """Choose the number of training steps from the numbers of series and of observations of each, within bounds."""
     if given is not None:
-        return Choice("max_iter", given, GIVEN)
+        return Choice("steps", given, GIVEN)
     epochs = EPOCHS if observations < LONG else LONG_EPOCHS
     steps = min(max(epochs * -(-series // batch), FEWEST_STEPS), MOST_STEPS)
     return Choice(
-        "max_iter", steps, f"{epochs} epochs of {series} series, limited to {FEWEST_STEPS} to {MOST_STEPS} steps"
+        "steps", steps, f"{epochs} epochs of {series} series, limited to {FEWEST_STEPS} to {MOST_STEPS} steps"
     )
 
 
@@ -176,5 +168,5 @@ def choose_held_out(
     if fraction and not len(held_out):
         reason = f"{fraction} of each class is less than one series"
     if not len(held_out):
-        return None, Choice("validation_fraction", 0.0, reason)
-    return held_out, Choice("validation_fraction", fraction, reason)
+        return None, Choice("validation", 0.0, reason)
+    return held_out, Choice("validation", fraction, reason)

@@ -1,25 +1,26 @@
 """`LogCDEClassifier`: one class for each series."""
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from logcde.errors import TrainingError
 from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array, column_or_1d
 from logcde.estimators.base import AbstractLogCDE
-from logcde.estimators.data import align_targets, check_targets_given
-from logcde.estimators.training import with_temperature
-from logcde.models import Mean
+from logcde.estimators.data import Layout, align_targets, check_targets_given, weights_of
+from logcde.estimators.learners import AbstractLearner
+from logcde.models.heads import log_softmax
 from logcde.streams import Streams
 from logcde.streams.schema import listed
-from logcde.train import losses
-from logcde.train.calibration import temperature_of
+from logcde.train import Checkpoints
 
 
 @saving.loadable
@@ -35,25 +36,39 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
     - an array (sample, feature), which are series of one channel.
 
     `y` has one class for each series: in the order of the series, or as a mapping or pandas Series from their ids.
-    Parameters and further attributes are those of `AbstractLogCDE`.
+    Further parameters and attributes are those of `AbstractLogCDE`.
+
+    Args:
+        class_weight: "balanced" to give all classes the same weight in sum, or a mapping from classes to weights.
 
     Attributes:
         classes_: Class labels, in the order of probabilities.
-        temperature_: Calibration temperature: `fit` divides the logits by it, so that probabilities match frequencies
-            on the held-out series. It changes no predicted class, and is 1 if no series were held out.
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.cumsum(rng.normal(size=(40, 5, 2)), axis=1)
     >>> y = np.where(X[:, -1, 0] > 0, "up", "down")
-    >>> classifier = LogCDEClassifier(max_iter=100, random_state=0).fit(X, y)
+    >>> classifier = LogCDEClassifier(random_state=0).fit(X, y)
     >>> classifier.predict(X).shape, classifier.classes_.tolist(), classifier.score(X, y) > 0.8
     ((40,), ['down', 'up'], True)
     """
 
-    readout = Mean
+    def __init__(
+        self,
+        *,
+        table: Layout | None = None,
+        learner: AbstractLearner | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        checkpoints: Checkpoints | None = None,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            table=table, learner=learner, checkpoints=checkpoints, verbose=verbose, random_state=random_state
+        )
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any) -> "LogCDEClassifier":
-        """Train on series `X` and their classes `y`."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogCDEClassifier":
+        """Train on series `X` and their classes `y`, weighted by `sample_weight`."""
         check_targets_given(self, y)
         streams = self._read_training(X)
         y = column_or_1d(align_targets(y, streams, self.flat_), warn=True)
@@ -65,15 +80,8 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
                 f"All {len(y)} series are of one class, {self.classes_.tolist()[0]!r}: there is nothing to learn.",
                 "Give series of at least two classes.",
             )
-        self._choose(streams)
-        logsigs = self.embedding_(streams, self.partition_)
-        measures = losses.cross_entropy, (losses.accuracy,)
-        held_out = self._train(logsigs, None, codes, len(self.classes_), *measures, codes)
-        self.temperature_ = 1.0
-        if held_out is not None:
-            logits = self._outputs(logsigs[held_out], None, streams.ids[held_out])
-            self.temperature_ = temperature_of(logits, codes[held_out])
-            self.model_ = with_temperature(self.model_, self.temperature_)
+        weight = weights_of(sample_weight, streams) * compute_sample_weight(self.class_weight, y)
+        self._learn(self._task(streams, codes, len(self.classes_), weight))
         return self
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "series class"]:
@@ -101,6 +109,4 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _probabilities(self, streams: Streams) -> Float64[np.ndarray, "series class"]:
-        logits = self._outputs(self.embedding_(streams, self.partition_), None, streams.ids)
-        raised = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return raised / raised.sum(axis=1, keepdims=True)
+        return np.exp(log_softmax(self._outputs(streams)))

@@ -265,6 +265,25 @@ def check_targets_given(estimator: Any, targets: Any) -> None:
         )
 
 
+def weights_of(weight: Any, streams: Streams) -> Float64[np.ndarray, "series"]:
+    """Read one positive weight for each series; by default all are 1.
+
+    >>> streams = Streams.from_arrays([[0.0], [0.0]], [[[1.0]], [[2.0]]], horizon=1.0)
+    >>> weights_of([1, 3], streams)
+    array([1., 3.])
+    """
+    if weight is None:
+        return np.ones(len(streams))
+    found = np.asarray(weight, np.float64)
+    if found.shape != (len(streams),):
+        raise TrainingError(
+            f"sample_weight has shape {found.shape}, but there are {len(streams)} series.", "Give one weight for each."
+        )
+    if not (np.isfinite(found).all() and (found > 0).all()):
+        raise TrainingError("sample_weight has numbers that are not positive.", "Leave out series without weight.")
+    return found
+
+
 def align_targets(targets: Any, streams: Streams, flat: bool) -> Any:
     """Return one target per series, in the order of the series.
 

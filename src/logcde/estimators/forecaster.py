@@ -15,13 +15,15 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 
 from logcde.embedding import Embedding, EmbeddingSpec, LogSignatures
-from logcde.errors import PartitionError, TrainingError, Where
+from logcde.errors import ModelError, PartitionError, TrainingError, Where
 from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array
-from logcde.estimators.base import AbstractLogCDE
+from logcde.estimators.base import AbstractLogCDE, check_finite
 from logcde.estimators.data import align_targets, axes_of, is_frame, layout_of_targets, read_input, with_horizon
-from logcde.estimators.training import QueryIntervals, with_target_units
+from logcde.estimators.learners import AbstractNetwork, LogSLiCE
+from logcde.estimators.training import with_target_units
 from logcde.models import PerInterval
+from logcde.models.series import EmbeddedModel, QueryIntervals
 from logcde.streams import Partition, Streams
 from logcde.streams.faults import Places
 from logcde.streams.ragged import offsets_of, owners
@@ -79,12 +81,10 @@ class LogCDEForecaster(AbstractLogCDE):
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.sin(np.arange(12) + rng.uniform(0, 6, size=(40, 1)))[..., None]
-    >>> forecaster = LogCDEForecaster(max_iter=200, random_state=0).fit(X)
+    >>> forecaster = LogCDEForecaster(learner=LogSLiCE(steps=200), random_state=0).fit(X)
     >>> forecaster.predict(X, at=[12.0, 13.0]).shape, forecaster.score(X) > 0.5
     ((40, 2, 1), True)
     """
-
-    readout = PerInterval
 
     def fit(self, X: Any, y: Any = None) -> "LogCDEForecaster":
         """Train on series `X` and targets `y` at their stamps."""
@@ -97,15 +97,28 @@ class LogCDEForecaster(AbstractLogCDE):
                 "A target is never known after the start of a series, so nothing can be learnt about it.",
                 "Give targets with stamps after 0; y=None needs a series with two observations of each channel.",
             )
-        self._choose(streams)
+        network = LogSLiCE() if self.learner is None else self.learner
+        if not isinstance(network, AbstractNetwork):
+            raise ModelError(
+                f"learner={network!r} predicts once for each series, and cannot forecast.",
+                "Give LogSLiCE() or LogNCDE().",
+            )
+        chosen = network.choose(streams, self.gap_)
         centre, spread = np.nanmean(queries.targets, axis=0), np.nanstd(queries.targets, axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         targets = np.where(known, (queries.targets - centre) / spread, UNKNOWN)
         rows = np.nan_to_num(queries.by_series(targets))
-        logsigs, intervals = embed_queries(self.embedding_, self.partition_, streams, queries)
-        classes = np.zeros(len(streams), np.int64)
-        self._train(logsigs, intervals, rows, targets.shape[1], KnownSquaredError(), (), classes)
-        self.model_ = with_target_units(self.model_, centre, spread)
+        logsigs, intervals = embed_queries(chosen.embedding, chosen.partition, streams, queries)
+        classes, outputs = np.zeros(len(streams), np.int64), targets.shape[1]
+        task = self._task(streams, classes, None)
+        sequence, result, more = network.train(
+            logsigs, intervals, rows, outputs, KnownSquaredError(), task, PerInterval, classes
+        )
+        sequence = with_target_units(sequence, centre, spread)
+        self.outputs_ = outputs
+        self.model_ = EmbeddedModel(sequence, chosen.embedding, chosen.partition)
+        self.choices_ = {**chosen.choices, **more}
+        self.history_, self.n_iter_ = result.history, result.summary.steps
         return self
 
     def predict(self, X: Any, at: Any = None) -> Float64[np.ndarray, "series time output"]:
@@ -137,7 +150,9 @@ class LogCDEForecaster(AbstractLogCDE):
         return tags
 
     def _predictions(self, streams: Streams, queries: Queries) -> Float64[np.ndarray, "series time output"]:
-        found = self._outputs(*embed_queries(self.embedding_, self.partition_, streams, queries), streams.ids)
+        model = self.model_
+        found = model.outputs(*embed_queries(model.embedding, model.partition, streams, queries))
+        check_finite(found, streams.ids)
         return np.where(queries.present[..., None], found, np.nan)
 
     def _read_targets(self, y: Any, streams: Streams) -> Queries:

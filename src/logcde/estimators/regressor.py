@@ -10,11 +10,8 @@ from sklearn.metrics import r2_score
 from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array, column_or_1d
 from logcde.estimators.base import AbstractLogCDE
-from logcde.estimators.data import align_targets, check_targets_given
-from logcde.estimators.training import with_target_units
-from logcde.models import Mean
+from logcde.estimators.data import align_targets, check_targets_given, weights_of
 from logcde.streams import Streams
-from logcde.train import losses
 
 
 @saving.loadable
@@ -26,25 +23,18 @@ class LogCDERegressor(RegressorMixin, AbstractLogCDE):
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.cumsum(rng.normal(size=(40, 5, 2)), axis=1)
-    >>> regressor = LogCDERegressor(max_iter=100, random_state=0).fit(X, X[:, -1, 0])
+    >>> regressor = LogCDERegressor(random_state=0).fit(X, X[:, -1, 0])
     >>> regressor.predict(X[:3]).shape, regressor.score(X, X[:, -1, 0]) > 0.5
     ((3,), True)
     """
 
-    readout = Mean
-
-    def fit(self, X: Any, y: Any) -> "LogCDERegressor":
-        """Train on series `X` and their targets `y`."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogCDERegressor":
+        """Train on series `X` and their targets `y`, weighted by `sample_weight`."""
         check_targets_given(self, y)
         streams = self._read_training(X)
         y = column_or_1d(align_targets(y, streams, self.flat_), warn=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        self._choose(streams)
-        centre, spread = y.mean(), y.std() or 1.0
-        logsigs = self.embedding_(streams, self.partition_)
-        targets = (y - centre) / spread
-        self._train(logsigs, None, targets, 1, losses.mse, (), np.zeros(len(y), np.int64))
-        self.model_ = with_target_units(self.model_, np.array([centre]), np.array([spread]))
+        self._learn(self._task(streams, y, None, weights_of(sample_weight, streams)))
         return self
 
     def predict(self, X: Any) -> Float64[np.ndarray, "series"]:
@@ -58,4 +48,4 @@ class LogCDERegressor(RegressorMixin, AbstractLogCDE):
         return float(r2_score(targets, self._predictions(streams), sample_weight=sample_weight))
 
     def _predictions(self, streams: Streams) -> Float64[np.ndarray, "series"]:
-        return self._outputs(self.embedding_(streams, self.partition_), None, streams.ids)[:, 0]
+        return self._outputs(streams)[:, 0]

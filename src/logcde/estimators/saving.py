@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from logcde import artefact
 from logcde.errors import ArtefactError
-from logcde.models import SequenceModel
+from logcde.models.series import AbstractSeriesModel
 
 EstimatorT = TypeVar("EstimatorT", bound=BaseEstimator)
 LABELS = ("classes_", "feature_names_in_")
@@ -24,7 +24,7 @@ class Fitted(eqx.Module):
 
     estimator: str
     parameters: dict[str, Any]
-    model: SequenceModel
+    model: AbstractSeriesModel
     learnt: dict[str, Any]
 
 
@@ -68,7 +68,7 @@ def load(path: str | os.PathLike) -> Any:
     >>> from logcde.estimators import LogCDERegressor
     >>> X = np.random.default_rng(0).normal(size=(8, 5, 2))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     LogCDERegressor(max_iter=1).fit(X, X[:, -1, 0]).save(f"{folder}/mine")
+    ...     LogCDERegressor().fit(X, X[:, -1, 0]).save(f"{folder}/mine")
     ...     type(load(f"{folder}/mine")).__name__
     'LogCDERegressor'
     """

@@ -1,4 +1,4 @@
-"""Training and prediction of the estimators' models, in programs that are compiled once for all data of like shape.
+"""Training of the estimators' networks, in programs that are compiled once for all data of like shape.
 
 Numbers that differ between data sets, such as the scaling of increments, are not constants of the compiled programs:
 log-signatures are scaled on the host, the model is trained without scaling, and gets its scaling and embedding spec
@@ -11,19 +11,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float32, Int64, Num, PRNGKeyArray
+from jaxtyping import Float, Float64, Int64, Num, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.embedding import LogSignatures
 from logcde.estimators.architectures import AbstractArchitecture, ReadoutType
-from logcde.models import IncrementRMSScaling, Inputs, NoScaling, SequenceModel, predict
+from logcde.models import IncrementRMSScaling, SequenceModel
+from logcde.models.series import QueryIntervals, scaled_inputs
 from logcde.train import Batching, Checkpoints, ProgressBar, Result, Selection, Steps, fit, one_cycle_adamw
 from logcde.train.losses import AbstractMeasure
 
 EVALUATIONS = 20
 """Evaluations in one training run."""
-GROUP, SHORTEST = 64, 8
-"""Series in one compiled call of a prediction, and the smallest number of intervals that is compiled for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +35,7 @@ class Schedule:
         batch: Series in one step.
         held_out: Validation series, or None.
         patience: Evaluations without improvement after which training stops, or None.
+        weights: Weight of each series, or None.
         checkpoints: Where to save the state of training, or None.
         progress: Whether to show a progress bar.
         seed: Seed of the initial parameters and of the batches.
@@ -46,17 +46,10 @@ class Schedule:
     batch: int
     held_out: Int64[np.ndarray, "_"] | None
     patience: int | None
+    weights: Float64[np.ndarray, "series"] | None
     checkpoints: Checkpoints | None
     progress: bool
     seed: int
-
-
-@dataclasses.dataclass(frozen=True)
-class QueryIntervals:
-    """The intervals that end at query times: their positions, and their number in each series."""
-
-    ends: Int64[np.ndarray, "series query"]
-    count: Int64[np.ndarray, "series"]
 
 
 def train(
@@ -67,7 +60,6 @@ def train(
     targets: Num[np.ndarray, "series ..."],
     outputs: int,
     loss: AbstractMeasure,
-    metrics: tuple[AbstractMeasure, ...],
     schedule: Schedule,
 ) -> tuple[SequenceModel, Result]:
     """Build and train a model.
@@ -84,12 +76,12 @@ def train(
         scaled_inputs(logsigs, scaling, queries),
         targets,
         loss=loss,
+        weights=schedule.weights,
         optimiser=one_cycle_adamw(schedule.rate, schedule.steps),
         batching=Batching(size=schedule.batch),
         duration=Steps(schedule.steps),
         selection=Selection(
             validation=schedule.held_out,
-            metrics=metrics,
             every=Steps(max(1, schedule.steps // EVALUATIONS)),
             patience=schedule.patience,
             latest=True,
@@ -108,16 +100,6 @@ def _fit_scaling(logsigs: LogSignatures) -> IncrementRMSScaling:
     assert isinstance(each, IncrementRMSScaling)
     assert each.factors is not None
     return IncrementRMSScaling(tuple(factor / len(each.factors) ** 0.5 for factor in each.factors))
-
-
-def scaled_inputs(logsigs: LogSignatures, scaling: IncrementRMSScaling, queries: QueryIntervals | None) -> Inputs:
-    """Return the inputs of a model without scaling: log-signatures scaled on the host, and the query intervals."""
-    scaled = logsigs.values * scaling.scale(logsigs.basis)
-    inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, scaled))
-    if queries is None:
-        return inputs
-    ends, count = (jnp.asarray(part, jnp.int32) for part in (queries.ends, queries.count))
-    return dataclasses.replace(inputs, ends=ends, queries=count)
 
 
 def with_target_units(
@@ -145,14 +127,3 @@ def _built(
     build: AbstractArchitecture, basis: Basis, outputs: int, readout: ReadoutType, key: PRNGKeyArray
 ) -> SequenceModel:
     return build(basis, outputs, readout, key)
-
-
-def predict_each(model: SequenceModel, inputs: Inputs) -> Float32[np.ndarray, "series *interval output"]:
-    """Predict from inputs that are scaled already; rows beyond a series' own queries are meaningless.
-
-    Series are predicted independently, so that each prediction is the same, to the bit, whichever other series are in
-    `X`, as scikit-learn requires. Without scaling and spec, which differ between data sets, one compiled program serves
-    all of them.
-    """
-    bare = dataclasses.replace(model, scaling=NoScaling(), spec=None)
-    return np.asarray(predict(bare, inputs, independent=True))

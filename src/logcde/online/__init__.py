@@ -1,4 +1,6 @@
 """Online prediction: `Predictor` follows one growing series, `Predictors` many."""
 
+from logcde.online.abstract import AbstractPredictor as AbstractPredictor
 from logcde.online.predictor import Predictor as Predictor
 from logcde.online.predictor import Predictors as Predictors
+from logcde.online.series import predictor_of as predictor_of

@@ -16,6 +16,7 @@ from logcde.embedding import Embedding, InitialObservations
 from logcde.embedding.online import Values
 from logcde.errors import LogcdeError, ModelError, StreamError, Where
 from logcde.models import AbstractOnlineModel
+from logcde.online.abstract import AbstractPredictor
 from logcde.online.prefix import Arrival, Event, Prefix, boundaries_of
 from logcde.online.reordering import ReorderBuffer
 from logcde.online.serving import IntervalLogsigs, ModelState, PredictorSetup
@@ -26,7 +27,7 @@ MOST_PENDING = 64
 """Intervals that are over but not yet in the model's state: many series can advance together later."""
 
 
-class Predictor:
+class Predictor(AbstractPredictor):
     """Predicts from one growing series.
 
     Predictions equal those of the model offline on the observations so far, with the same ends of intervals and the
@@ -84,9 +85,23 @@ class Predictor:
         self._pending: list[IntervalLogsigs] = []
 
     @property
+    def schema(self) -> Schema:
+        """Channels and clock."""
+        return self._setup.coordinates.schema
+
+    @property
+    def rule(self) -> Partition | None:
+        """The rule by which intervals end, None if the user closes them."""
+        return self._setup.partition
+
+    @property
     def last(self) -> float:
         """Time of the last event; minus infinity before the first."""
         return self._prefix.last
+
+    def begin(self, static: Numbers | None = None) -> "Predictor":
+        """A predictor of another series, which has observed nothing yet."""
+        return Predictor.from_setup(self._setup, static)
 
     def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
         """Take one event: everything that was observed at one stamp, later than all events before.

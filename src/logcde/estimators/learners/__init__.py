@@ -1,0 +1,13 @@
+"""Learners: what an estimator trains, on windows of the observations or on log-signatures."""
+
+from logcde.estimators.learners.abstract import AbstractLearner as AbstractLearner
+from logcde.estimators.learners.abstract import Learnt as Learnt
+from logcde.estimators.learners.abstract import Task as Task
+from logcde.estimators.learners.blend import Auto as Auto
+from logcde.estimators.learners.blend import Blend as Blend
+from logcde.estimators.learners.boosting import WindowBoosting as WindowBoosting
+from logcde.estimators.learners.networks import AbstractNetwork as AbstractNetwork
+from logcde.estimators.learners.networks import LogNCDE as LogNCDE
+from logcde.estimators.learners.networks import LogSLiCE as LogSLiCE
+from logcde.estimators.learners.ridge import WindowRidge as WindowRidge
+from logcde.estimators.learners.trees import WindowTrees as WindowTrees

@@ -1,0 +1,133 @@
+"""Blends: several learners compared on the series that each left out, and mixed by what helps."""
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.optimize import nnls
+
+from logcde.errors import TrainingError
+from logcde.estimators.choosing import Choice
+from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
+from logcde.estimators.learners.boosting import WindowBoosting
+from logcde.estimators.learners.ridge import WindowRidge
+from logcde.estimators.learners.trees import WindowTrees
+from logcde.models.series import Mixture, mixed
+
+ROUNDS = 200
+"""Rounds of the search for weights."""
+NEGLIGIBLE = 0.03
+"""A learner with a smaller weight is left out."""
+MANY = 500
+"""Series from which on boosting is tried."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Blend(AbstractLearner):
+    """Several learners, mixed with the weights that have the least loss on series left out.
+
+    Args:
+        learners: The learners.
+    """
+
+    learners: tuple[AbstractLearner, ...]
+
+    def __post_init__(self) -> None:
+        if not self.learners:
+            raise TrainingError("A blend of no learners cannot be trained.", "Give at least one.")
+
+    def fit(self, task: Task, *, held_out: bool) -> Learnt:
+        """Train all learners, then find their weights."""
+        return blend(self.learners, task, np.inf)
+
+
+@dataclasses.dataclass(frozen=True)
+class Auto(AbstractLearner):
+    """The default: compares a few learners on series left out, and mixes those that help.
+
+    Args:
+        learners: Learners to compare, in this order; by default ridge and trees on windows, from 500 series on boosting
+            too.
+        budget: Seconds after which no further learner is begun.
+    """
+
+    learners: tuple[AbstractLearner, ...] | None = None
+    budget: float = 60.0
+
+    def fit(self, task: Task, *, held_out: bool) -> Learnt:
+        """Train learners until the budget is spent, then find their weights."""
+        learners = self.learners
+        if learners is None:
+            few = (WindowRidge(), WindowTrees())
+            learners = (*few, WindowBoosting()) if len(task.targets) >= MANY else few
+        return blend(learners, task, self.budget)
+
+
+def blend(learners: Sequence[AbstractLearner], task: Task, budget: float) -> Learnt:
+    """Train learners one after another within a budget of seconds, and mix them."""
+    began, found = time.monotonic(), []
+    for learner in learners:
+        if found and time.monotonic() - began > budget:
+            break
+        start = time.monotonic()
+        learnt = learner.fit(_with_own_checkpoints(task, len(found)), held_out=True)
+        assert learnt.held_out is not None
+        found.append((learner, learnt, time.monotonic() - start))
+    outputs = [learnt.held_out for _, learnt, _ in found]
+    weight = weights_of(outputs, task)
+    names = _names([learner for learner, _, _ in found])
+    measure = "log loss" if task.classes else "squared error"
+    choices = {
+        name: Choice(
+            name,
+            round(float(share), 3),
+            f"weight; {measure} {task.loss(learnt.held_out):.4g} left out, {seconds:.1f} s",
+        )
+        for name, share, (_, learnt, seconds) in zip(names, weight, found, strict=True)
+    }
+    kept = np.flatnonzero(weight > 0)
+    chosen = [found[place][1] for place in kept]
+    if len(chosen) == 1:
+        return dataclasses.replace(chosen[0], choices={**choices, **chosen[0].choices})
+    model = Mixture(tuple(learnt.model for learnt in chosen), weight[kept], task.classes is not None)
+    held_out = mixed([outputs[place] for place in kept], weight[kept], task.classes is not None)
+    return Learnt(model, held_out, choices)
+
+
+def weights_of(outputs: list[Float64[np.ndarray, "series output"]], task: Task) -> Float64[np.ndarray, "model"]:
+    """Weights, at least 0 and 1 in sum, with the least loss of the mixture; a prior of one series keeps them mixed."""
+    count = len(outputs)
+    if task.classes is None:
+        deviation = np.sqrt(task.weight)[:, None] * np.concatenate(outputs, axis=1)
+        ridge = np.sqrt(np.mean(np.square(deviation))) * np.eye(count)
+        wanted = np.concatenate([np.sqrt(task.weight) * task.targets, ridge.sum(axis=0) / count])
+        weight = nnls(np.concatenate([deviation, ridge]), wanted)[0]
+        weight = weight / weight.sum() if weight.sum() > 0 else np.full(count, 1 / count)
+    else:
+        likely = np.exp(-np.stack([task.losses(one) for one in outputs]))
+        weight = np.full(count, 1 / count)
+        for _ in range(ROUNDS):
+            share = weight[:, None] * likely
+            share *= task.weight / np.maximum(share.sum(axis=0), 1e-300)
+            weight = (share.sum(axis=1) + 1.0) / (share.sum() + count)
+    weight = np.where(weight < NEGLIGIBLE, 0.0, weight)
+    return weight / weight.sum()
+
+
+def _with_own_checkpoints(task: Task, number: int) -> Task:
+    if task.checkpoints is None:
+        return task
+    folder = Path(task.checkpoints.folder) / f"learner{number + 1}"
+    return dataclasses.replace(task, checkpoints=dataclasses.replace(task.checkpoints, folder=folder))
+
+
+def _names(learners: Sequence[AbstractLearner]) -> list[str]:
+    """Class names, numbered where one is used several times."""
+    names = [type(learner).__name__ for learner in learners]
+    return [
+        name if names.count(name) == 1 else f"{name} {names[:place].count(name) + 1}"
+        for place, name in enumerate(names)
+    ]

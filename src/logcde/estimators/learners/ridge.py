@@ -1,0 +1,81 @@
+"""Ridge regression on random units of windows. Every series is predicted without it in closed form."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float, Float64
+
+from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
+from logcde.features import WindowFeatures
+from logcde.features.smoothing import AbstractSmoother, Shrinkage
+from logcde.models.heads import CalibratedHead, LinearHead
+from logcde.models.series import FeatureModel
+
+PENALTIES = np.logspace(-5, 1, 13)
+"""Candidates, as a share of the number of features."""
+FACTORS = np.logspace(-0.5, 2.0, 61)
+"""Candidates of the number that turns scores into logits."""
+LIMIT = 8.0
+"""Standardised features are limited to this."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WindowRidge(AbstractLearner):
+    """Ridge regression on random units of windows; a linear map of hundreds of shapes that a series may contain.
+
+    The penalty is the one with the least loss on series left out. Scores of classes become logits by a factor that is
+    chosen in the same way.
+
+    Args:
+        units: Number of random units.
+        biases: Features of each unit.
+        smoother: How the observations of windows become signals.
+    """
+
+    units: int = 2000
+    biases: int = 3
+    smoother: AbstractSmoother = Shrinkage()
+
+    def fit(self, task: Task, *, held_out: bool) -> Learnt:
+        """Solve for all penalties by one decomposition."""
+        features = WindowFeatures(
+            smoother=self.smoother, statistics=False, units=self.units, biases=self.biases, seed=task.seed
+        ).fit(task.streams)
+        head, unseen = fit_ridge(features(task.streams), task)
+        return Learnt(FeatureModel(features, head), unseen)
+
+
+def fit_ridge(
+    rows: Float[np.ndarray, "series feature"], task: Task
+) -> tuple[LinearHead | CalibratedHead, Float64[np.ndarray, "series output"]]:
+    """Fit a linear head, and predict each series by the head of all others."""
+    centre, spread = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+    spread = np.where(spread > 1e-9, spread, np.inf)
+    scaled = np.clip((rows - centre) / spread, -LIMIT, LIMIT)
+    wanted = task.wanted
+    bias = task.prior
+    root = np.sqrt(task.weight)[:, None]
+    gram = (scaled * root) @ (scaled * root).T
+    sizes, vectors = np.linalg.eigh(gram)
+    sizes = np.maximum(sizes, 0.0)
+    projected = vectors.T @ ((wanted - bias) * root)
+    best, chosen = np.inf, (1.0, 1.0, wanted)
+    for penalty in PENALTIES * scaled.shape[1]:
+        kept = sizes / (sizes + penalty)
+        fitted = (vectors * kept) @ projected
+        own = np.square(vectors) @ kept + task.weight / task.weight.sum()
+        held_out = wanted - ((wanted - bias) * root - fitted) / root / np.maximum(1 - own, 1e-6)[:, None]
+        factor = 1.0 if task.classes is None else best_factor(held_out, task)
+        loss = task.loss(held_out * factor)
+        if loss < best:
+            best, chosen = loss, (penalty, factor, held_out)
+    penalty, factor, held_out = chosen
+    weight = (scaled * root).T @ ((vectors / (sizes + penalty)) @ projected)
+    head = LinearHead(centre, np.where(np.isfinite(spread), spread, 1.0), weight, bias, LIMIT)
+    return (head if task.classes is None else CalibratedHead(head, factor)), held_out * factor
+
+
+def best_factor(scores: Float64[np.ndarray, "series class"], task: Task) -> float:
+    """The factor of scores that gives logits with the least loss."""
+    losses = [task.loss(scores * factor) for factor in FACTORS]
+    return float(FACTORS[int(np.argmin(losses))])

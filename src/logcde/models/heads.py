@@ -1,0 +1,223 @@
+"""Heads: from a row of features to outputs, on the host. Those of classifiers are logits.
+
+They hold plain arrays, so that trained trees and linear models are saved without pickle and served without
+scikit-learn. `logcde.estimators` trains them.
+"""
+
+import abc
+import dataclasses
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Float64, Int32
+
+from logcde.errors import ModelError
+from logcde.kernels.threads import spread
+from logcde.kernels.trees import add_trees
+
+LEAST = 1e-12
+"""Probabilities are at least this before their logarithm is taken."""
+
+
+class AbstractHead(abc.ABC):
+    """Maps rows of features to outputs."""
+
+    @abc.abstractmethod
+    def __call__(self, rows: Float32[np.ndarray, "series feature"]) -> Float64[np.ndarray, "series output"]:
+        """The outputs of each row; each depends on its own row only."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """Number of trained numbers."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearHead(AbstractHead):
+    """Standardised features times weights, limited to the range that training rows had.
+
+    Args:
+        centre: Mean of each feature.
+        spread: Standard deviation of each feature.
+        weight: Weights of the standardised features.
+        bias: Added to the outputs.
+        limit: Standardised features are clipped to [-limit, limit].
+
+    >>> head = LinearHead(np.zeros(2), np.ones(2), np.array([[1.0], [2.0]]), np.array([0.5]))
+    >>> head(np.array([[1.0, 1.0]], np.float32))
+    array([[3.5]])
+    """
+
+    centre: Float64[np.ndarray, "feature"]
+    spread: Float64[np.ndarray, "feature"]
+    weight: Float64[np.ndarray, "feature output"]
+    bias: Float64[np.ndarray, "output"]
+    limit: float = 8.0
+
+    def __call__(self, rows: Float32[np.ndarray, "series feature"]) -> Float64[np.ndarray, "series output"]:
+        """One product of matrices for each row, so that other rows do not change its rounding."""
+        scaled = np.clip((rows - self.centre) / self.spread, -self.limit, self.limit)
+        return np.einsum("sf,fo->so", scaled, self.weight) + self.bias
+
+    @property
+    def size(self) -> int:
+        """Weights and biases."""
+        return self.weight.size + self.bias.size
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TreesHead(AbstractHead):
+    """A sum of decision trees, whose nodes are end to end in arrays.
+
+    Args:
+        roots: The root of each tree.
+        output: The first output to which each tree adds.
+        feature: The feature of each node, -1 for leaves.
+        threshold: Rows whose feature is at most this go left.
+        left: Left child of each node.
+        right: Right child of each node.
+        missing_left: Whether rows without this feature (NaN) go left.
+        value: What a leaf adds to its outputs.
+        bias: Sum of no trees.
+    """
+
+    roots: Int32[np.ndarray, "tree"]
+    output: Int32[np.ndarray, "tree"]
+    feature: Int32[np.ndarray, "node"]
+    threshold: Float64[np.ndarray, "node"]
+    left: Int32[np.ndarray, "node"]
+    right: Int32[np.ndarray, "node"]
+    missing_left: Bool[np.ndarray, "node"]
+    value: Float64[np.ndarray, "node width"]
+    bias: Float64[np.ndarray, "output"]
+
+    def __post_init__(self) -> None:
+        nodes = len(self.feature)
+        inner = self.feature >= 0
+        children = np.concatenate([self.left[inner], self.right[inner]])
+        parents = np.tile(np.flatnonzero(inner), 2)
+        sound = (
+            len(self.threshold)
+            == len(self.left)
+            == len(self.right)
+            == len(self.missing_left)
+            == len(self.value)
+            == nodes
+            and len(self.roots) == len(self.output)
+            and (self.roots >= 0).all()
+            and (self.roots < nodes).all()
+            and (self.output >= 0).all()
+            and (self.output + self.value.shape[1] <= len(self.bias)).all()
+            # Children come after their parents, so no path goes round in circles.
+            and (children > parents).all()
+            and (children < nodes).all()
+        )
+        if not sound:
+            raise ModelError("The arrays of these decision trees do not fit each other.", "Train or save them again.")
+
+    def __call__(self, rows: Float32[np.ndarray, "series feature"]) -> Float64[np.ndarray, "series output"]:
+        """The sum of the leaves that each row reaches."""
+        if rows.shape[1] <= self.feature.max(initial=-1):
+            raise ModelError(f"There are {rows.shape[1]} features, but a tree reads feature {self.feature.max()}.")
+        out = np.tile(self.bias, (len(rows), 1))
+        work = np.full(len(rows), 4 * len(self.roots))
+        arrays = self.feature, self.threshold, self.left, self.right, self.missing_left, self.value
+        spread(add_trees, work, rows, self.roots, self.output, *arrays, out)
+        return out
+
+    @property
+    def size(self) -> int:
+        """Thresholds and values of leaves."""
+        return int((self.feature >= 0).sum() + self.value[self.feature < 0].size)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ProbabilityHead(AbstractHead):
+    """Logits of a head that gives probabilities: mixed with the class frequencies, and sharpened or flattened.
+
+    Args:
+        head: Gives the probability of each class.
+        prior: Frequencies of the classes.
+        share: Weight of the frequencies.
+        power: Power of the mixed probabilities, which are then made to add up to one.
+    """
+
+    head: AbstractHead
+    prior: Float64[np.ndarray, "class"]
+    share: float
+    power: float
+
+    def __call__(self, rows: Float32[np.ndarray, "series feature"]) -> Float64[np.ndarray, "series output"]:
+        """The logarithm of the probabilities, up to a number for each row."""
+        return sharpen(self.head(rows), self.prior, self.share, self.power)
+
+    @property
+    def size(self) -> int:
+        """Numbers of the inner head."""
+        return self.head.size
+
+
+def sharpen(
+    probabilities: Float[np.ndarray, "series class"], prior: Float[np.ndarray, "class"], share: float, power: float
+) -> Float64[np.ndarray, "series class"]:
+    """Logits of probabilities that are mixed with a prior and raised to a power.
+
+    >>> sharpen(np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), share=0.5, power=1.0).round(3)
+    array([[-0.288, -1.386]])
+    """
+    return power * np.log(np.maximum((1 - share) * probabilities + share * prior, LEAST))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CalibratedHead(AbstractHead):
+    """Logits of another head, multiplied by one number: the inverse of a temperature."""
+
+    head: AbstractHead
+    factor: float
+
+    def __call__(self, rows: Float32[np.ndarray, "series feature"]) -> Float64[np.ndarray, "series output"]:
+        """The scaled logits."""
+        return self.head(rows) * self.factor
+
+    @property
+    def size(self) -> int:
+        """Numbers of the inner head."""
+        return self.head.size
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PairHead(AbstractHead):
+    """Logits of two classes from the log-odds of the second."""
+
+    head: AbstractHead
+
+    def __call__(self, rows: Float32[np.ndarray, "series feature"]) -> Float64[np.ndarray, "series output"]:
+        """Half of the log-odds for the second class, and against the first."""
+        odds = self.head(rows)[:, 0]
+        return np.stack([-odds / 2, odds / 2], axis=1)
+
+    @property
+    def size(self) -> int:
+        """Numbers of the inner head."""
+        return self.head.size
+
+
+def log_softmax(logits: Float[np.ndarray, "series class"]) -> Float64[np.ndarray, "series class"]:
+    """Logarithms of probabilities.
+
+    >>> np.exp(log_softmax(np.array([[0.0, 0.0]])))
+    array([[0.5, 0.5]])
+    """
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def mix_logits(
+    logits: list[Float64[np.ndarray, "series class"]], weight: Float[np.ndarray, "model"]
+) -> Float64[np.ndarray, "series class"]:
+    """Logits of the weighted mean of probabilities.
+
+    >>> np.exp(mix_logits([np.array([[0.0, 0.0]]), np.array([[0.0, -99.0]])], np.array([0.5, 0.5]))).round(3)
+    array([[0.75, 0.25]])
+    """
+    mixed = sum(share * np.exp(log_softmax(one)) for share, one in zip(weight, logits, strict=True))
+    return np.log(np.maximum(mixed, LEAST))

@@ -1,0 +1,295 @@
+"""Predictors of the models that estimators train: features of windows, mixtures of models, late events."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from logcde._typing import Numbers
+from logcde.embedding.online import Values
+from logcde.errors import LogcdeError, ModelError, StreamError, Where
+from logcde.features import OnlineFeatures
+from logcde.models.series import AbstractSeriesModel, EmbeddedModel, FeatureModel, Mixture
+from logcde.online.abstract import AbstractPredictor
+from logcde.online.predictor import Predictor
+from logcde.online.prefix import Arrival, Event
+from logcde.online.reordering import ReorderBuffer
+from logcde.streams import Partition, Schema
+from logcde.streams.schema import listed
+from logcde.streams.stamps import read_stamps
+
+FORMAT = 1
+
+
+def predictor_of(model: AbstractSeriesModel, *, reorder: object = None) -> AbstractPredictor:
+    """A predictor of one series for a model that an estimator trained.
+
+    Args:
+        model: The trained model.
+        reorder: How late an event may arrive, as a time or duration; by default events arrive in order.
+
+    >>> from logcde import Streams
+    >>> from logcde.estimators import LogCDERegressor
+    >>> streams = Streams.from_dense(np.random.default_rng(0).normal(size=(20, 8, 1)), channels=["pulse"], horizon=8.0)
+    >>> model = LogCDERegressor(random_state=0).fit(streams, np.arange(20.0)).model_
+    >>> predictor = predictor_of(model)
+    >>> predictor.observe(0.5, {"pulse": 61.0})
+    >>> predictor.predict(at=2.0).shape
+    (1,)
+    """
+    if isinstance(model, EmbeddedModel):
+        return Predictor(model.sequence, reorder=reorder)
+    if isinstance(model, FeatureModel):
+        predictor: AbstractPredictor = FeaturePredictor(model)
+    elif isinstance(model, Mixture):
+        predictor = MixturePredictor(model)
+    else:
+        raise ModelError(f"A {type(model).__name__} cannot predict event by event.")
+    return predictor if reorder is None else ReorderingPredictor(predictor, time_of(model.schema, reorder))
+
+
+def time_of(schema: Schema, stamp: object) -> float:
+    """The time of a stamp of the user's clock."""
+    return stamp if type(stamp) is float else float(schema.clock.times(read_stamps([stamp]))[0])
+
+
+def row_of(schema: Schema, values: Values) -> np.ndarray:
+    """One number for each channel, NaN for those that are not observed."""
+    if not isinstance(values, Mapping):
+        return np.asarray(values, np.float64)
+    unknown = [name for name in values if name not in schema.channels]
+    if unknown:
+        raise StreamError(
+            f"There is no channel {unknown[0]!r}.",
+            f"The channels are {listed(schema.channels)}.",
+            where=Where(channel=unknown[0]),
+        )
+    return np.array([values.get(name, np.nan) for name in schema.channels], np.float64)
+
+
+def _restoring(restore: Callable[[], None]) -> None:
+    """Report any fault of a state as one error."""
+    try:
+        restore()
+    except (LogcdeError, KeyError, TypeError, ValueError, IndexError) as error:
+        raise ModelError(f"This state cannot be restored: it belongs to another model or schema ({error}).") from error
+
+
+def _check_format(state: dict[str, Any], kind: str) -> None:
+    if state.get("format") != FORMAT or state.get("kind") != kind:
+        raise ModelError(f"it is of kind {state.get('kind')!r} and format {state.get('format')!r}")
+
+
+class FeaturePredictor(AbstractPredictor):
+    """Predicts from the features of one growing series."""
+
+    def __init__(self, model: FeatureModel) -> None:
+        self._model = model
+        self._online = OnlineFeatures(model.features)
+
+    @property
+    def schema(self) -> Schema:
+        """Channels and clock."""
+        return self._model.schema
+
+    @property
+    def rule(self) -> Partition:
+        """Intervals are the windows of the features."""
+        return Partition.every(self._model.features.width)
+
+    @property
+    def last(self) -> float:
+        """Time of the last event; minus infinity before the first."""
+        return self._online.last
+
+    def begin(self, static: Numbers | None = None) -> "FeaturePredictor":
+        """A predictor of another series."""
+        return FeaturePredictor(self._model)
+
+    def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
+        """Take one event, later than all before."""
+        self._online.observe(time_of(self.schema, time), row_of(self.schema, values))
+
+    def close(self, time: object) -> None:
+        """Refuse: windows have one width."""
+        raise ModelError(f"Intervals end by the rule {self.rule!r}, with which the model was trained.")
+
+    def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
+        """Predict as if the series ended at this time."""
+        time = None if at is None else time_of(self.schema, at)
+        return self._model.head(self._online.features(time)[None])[0]
+
+    def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
+        """Iterate over the ends of windows after the last event and before this time."""
+        time, width = time_of(self.schema, until), self._model.features.width
+        number = math.floor(max(self.last, 0.0) / width) + 1
+        while number * width <= time:
+            yield number * width, self.predict(number * width)
+            number += 1
+
+    def state(self) -> dict[str, Any]:
+        """The sums over windows."""
+        return {"format": FORMAT, "kind": "features", "windows": self._online.state()}
+
+    def restore(self, state: dict[str, Any]) -> "FeaturePredictor":
+        """Continue from what `state` returned."""
+
+        def restore() -> None:
+            _check_format(state, "features")
+            self._online = OnlineFeatures(self._model.features).restore(state["windows"])
+
+        _restoring(restore)
+        return self
+
+    def copy(self) -> "FeaturePredictor":
+        """An independent predictor that has observed the same."""
+        other = FeaturePredictor(self._model)
+        other._online = self._online.copy()
+        return other
+
+
+class MixturePredictor(AbstractPredictor):
+    """Predicts from the predictors of all models of a mixture."""
+
+    def __init__(self, model: Mixture, members: list[AbstractPredictor] | None = None) -> None:
+        self._model = model
+        self._members = [predictor_of(one) for one in model.models] if members is None else members
+
+    @property
+    def schema(self) -> Schema:
+        """Channels and clock."""
+        return self._model.schema
+
+    @property
+    def rule(self) -> Partition | None:
+        """The rule of the first model."""
+        return self._members[0].rule
+
+    @property
+    def last(self) -> float:
+        """Time of the last event; minus infinity before the first."""
+        return self._members[0].last
+
+    def begin(self, static: Numbers | None = None) -> "MixturePredictor":
+        """A predictor of another series."""
+        return MixturePredictor(self._model, [one.begin(static) for one in self._members])
+
+    def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
+        """Give the event to all models; the first one refuses what all would."""
+        stamp, row = time_of(self.schema, time), row_of(self.schema, values)
+        for one in self._members:
+            one.observe(stamp, row, terms)
+
+    def close(self, time: object) -> None:
+        """Refuse: intervals end by the rules of the models."""
+        self._members[0].close(time)
+
+    def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
+        """Mix the predictions."""
+        time = None if at is None else time_of(self.schema, at)
+        return self._model.mixed([np.asarray(one.predict(time), np.float64)[None] for one in self._members])[0]
+
+    def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
+        """Iterate over the ends of the first model's intervals."""
+        for end, _ in self._members[0].ends(until):
+            yield end, self.predict(end)
+
+    def state(self) -> dict[str, Any]:
+        """The states of all models."""
+        return {"format": FORMAT, "kind": "mixture", "members": [one.state() for one in self._members]}
+
+    def restore(self, state: dict[str, Any]) -> "MixturePredictor":
+        """Continue from what `state` returned."""
+
+        def restore() -> None:
+            _check_format(state, "mixture")
+            pairs = zip(self._members, state["members"], strict=True)
+            self._members = [one.copy().restore(part) for one, part in pairs]
+
+        _restoring(restore)
+        return self
+
+    def copy(self) -> "MixturePredictor":
+        """An independent predictor that has observed the same."""
+        return MixturePredictor(self._model, [one.copy() for one in self._members])
+
+
+class ReorderingPredictor(AbstractPredictor):
+    """Holds events back for a window of time, and gives them to another predictor in order."""
+
+    def __init__(self, inner: AbstractPredictor, window: float) -> None:
+        self._inner, self._buffer = inner, ReorderBuffer(window)
+
+    @property
+    def schema(self) -> Schema:
+        """Channels and clock."""
+        return self._inner.schema
+
+    @property
+    def rule(self) -> Partition | None:
+        """The rule of the inner predictor."""
+        return self._inner.rule
+
+    @property
+    def last(self) -> float:
+        """Time of the last event that is final."""
+        return self._inner.last
+
+    def begin(self, static: Numbers | None = None) -> "ReorderingPredictor":
+        """A predictor of another series."""
+        return ReorderingPredictor(self._inner.begin(static), self._buffer.window)
+
+    def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
+        """Hold the event, and pass on those that nothing can precede any more."""
+        stamp, row = time_of(self.schema, time), row_of(self.schema, values)
+        # The inner predictor refuses bad events now, not when they are released.
+        self._inner.begin().observe(stamp, row, terms)
+        self._buffer.add(Arrival(stamp, event=Event(stamp, row, None if terms is None else np.asarray(terms))))
+        for arrival in self._buffer.release():
+            _pass(self._inner, arrival)
+
+    def close(self, time: object) -> None:
+        """Refuse: intervals end by rules."""
+        self._inner.close(time)
+
+    def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
+        """Predict from all events up to this time, also those that are held."""
+        time = max(self._inner.last, self._buffer.newest) if at is None else time_of(self.schema, at)
+        held = self._buffer.held_until(time)
+        ahead = self._inner.copy() if held else self._inner
+        for arrival in held:
+            _pass(ahead, arrival)
+        return ahead.predict(time)
+
+    def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
+        """Refuse: no interval is final."""
+        raise ModelError("Events may still arrive late, so no interval is final.", "Leave out reorder=.")
+
+    def state(self) -> dict[str, Any]:
+        """The inner state and the events that are held."""
+        return {"format": FORMAT, "kind": "reorder", "inner": self._inner.state(), "held": self._buffer.state()}
+
+    def restore(self, state: dict[str, Any]) -> "ReorderingPredictor":
+        """Continue from what `state` returned."""
+
+        def restore() -> None:
+            _check_format(state, "reorder")
+            buffer = self._buffer.copy()
+            buffer.restore(state["held"])
+            self._inner, self._buffer = self._inner.copy().restore(state["inner"]), buffer
+
+        _restoring(restore)
+        return self
+
+    def copy(self) -> "ReorderingPredictor":
+        """An independent predictor that has observed the same."""
+        other = ReorderingPredictor(self._inner.copy(), self._buffer.window)
+        other._buffer = self._buffer.copy()
+        return other
+
+
+def _pass(predictor: AbstractPredictor, arrival: Arrival) -> None:
+    assert arrival.event is not None
+    predictor.observe(arrival.time, arrival.event.row, arrival.event.terms)
