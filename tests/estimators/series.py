@@ -3,9 +3,11 @@
 import numpy as np
 
 import logcde as lc
+from logcde.estimators import LogSLiCE
 
 COUNT, STEPS = 24, 8
-QUICK = {"max_iter": 20, "random_state": 0}
+QUICK = {"learner": LogSLiCE(steps=20), "random_state": 0}
+"""A network that learns little, soon."""
 
 
 def values(seed: int = 0, missing: float = 0.0) -> np.ndarray:

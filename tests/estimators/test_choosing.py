@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import logcde as lc
-from logcde.estimators import LogCDEClassifier, LogCDERegressor, Slice
+from logcde.estimators import LogCDEClassifier, LogCDERegressor, LogSLiCE
 from logcde.estimators.choosing import (
     choose_embedding,
     choose_held_out,
@@ -17,9 +17,9 @@ from tests.estimators.series import QUICK, labels, streams, values
 def test_choices_have_value_and_reason():
     classifier = LogCDEClassifier(**QUICK).fit(values(missing=0.3), labels())
     assert str(classifier.choices_["counts"]) == "True (channels are observed at different times)"
-    assert str(classifier.choices_["max_iter"]) == "20 (as given)"
-    assert classifier.partition_ == lc.Partition.every(1.0)
-    assert classifier.embedding_.depth == 1
+    assert str(classifier.choices_["steps"]) == "20 (as given)"
+    assert classifier.model_.partition == lc.Partition.every(1.0)
+    assert classifier.model_.embedding.depth == 1
     assert classifier.n_iter_ == 20 == classifier.history_[-1].step
 
 
@@ -30,16 +30,18 @@ def test_every_choice_can_be_given():
         "depth": 3,
         "counts": True,
         "time": False,
-        "model": Slice(hidden=8, block=2),
-        "max_iter": 7,
-        "batch_size": 8,
-        "validation_fraction": 0.25,
+        "hidden": 8,
+        "block": 2,
+        "steps": 7,
+        "batch": 8,
+        "validation": 0.25,
         "patience": None,
     }
-    regressor = LogCDERegressor(**given, random_state=0).fit(streams(), values()[:, -1, 0])
-    assert regressor.embedding_.basis(streams().schema).labels[:4] == ("a", "b", "#a", "#b")
-    assert (regressor.embedding_.depth, regressor.partition_) == (3, lc.Partition.every_events(2))
-    assert regressor.model_.dynamics.hidden == 8
+    regressor = LogCDERegressor(learner=LogSLiCE(**given), random_state=0).fit(streams(), values()[:, -1, 0])
+    model = regressor.model_
+    assert model.embedding.basis(streams().schema).labels[:4] == ("a", "b", "#a", "#b")
+    assert (model.embedding.depth, model.partition) == (3, lc.Partition.every_events(2))
+    assert model.sequence.dynamics.hidden == 8
     assert regressor.n_iter_ == 7
     assert regressor.history_[-1].validation["mse"] is not None
     assert all(choice.reason == "as given" for choice in regressor.choices_.values())

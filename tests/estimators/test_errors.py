@@ -4,7 +4,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from logcde.errors import LogcdeError, StreamError
-from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegressor, Long
+from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegressor, Long, WindowRidge
 from tests.estimators.series import COUNT, QUICK, labels, streams, values
 
 
@@ -80,10 +80,15 @@ def test_frame_without_layout_is_refused():
     check_refused("there are columns 'series' and 'time'", numbered, [0, 1])
 
 
-def test_model_that_is_not_an_architecture_is_refused():
-    check_refused(
-        "'wide' is not an architecture", values(), labels(), LogCDEClassifier(max_iter=5).set_params(model="wide")
-    )
+def test_other_things_than_learners_are_refused():
+    check_refused("'wide' is not a learner", values(), labels(), LogCDEClassifier(learner="wide"))
+    check_refused("cannot forecast", values(), None, LogCDEForecaster(learner=WindowRidge()))
+
+
+@pytest.mark.parametrize("weight", [np.ones(3), np.zeros(COUNT), np.full(COUNT, np.nan)])
+def test_bad_weights_are_refused(weight):
+    with pytest.raises(LogcdeError, match="sample_weight has"):
+        LogCDEClassifier(**QUICK).fit(values(), labels(), sample_weight=weight)
 
 
 def test_unfitted_estimator_is_refused():

@@ -4,7 +4,7 @@ import pytest
 
 import logcde as lc
 from logcde.errors import LogcdeError
-from logcde.estimators import LogCDEForecaster, Long
+from logcde.estimators import LogCDEForecaster, LogSLiCE, Long
 from logcde.estimators.forecaster import embed_queries, queries_at, queries_of_targets
 from tests.estimators.series import COUNT, QUICK, STEPS, streams, values
 
@@ -17,7 +17,7 @@ def fitted() -> LogCDEForecaster:
 def test_forecast_of_sine_waves():
     rng = np.random.default_rng(0)
     waves = np.sin(np.arange(12) + rng.uniform(0, 6, size=(80, 1)))[..., None]
-    forecaster = LogCDEForecaster(max_iter=400, random_state=0).fit(waves[:60, :10])
+    forecaster = LogCDEForecaster(learner=LogSLiCE(steps=400), random_state=0).fit(waves[:60, :10])
     assert forecaster.score(waves[60:]) > 0.8
     ahead = forecaster.predict(waves[60:, :11])
     assert ahead.shape == (20, 1, 1)

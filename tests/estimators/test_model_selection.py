@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_sp
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from logcde.estimators import LogCDEClassifier, LogCDERegressor, Neural, Slice
+from logcde.estimators import LogCDEClassifier, LogCDERegressor, LogNCDE, LogSLiCE, WindowRidge
 from tests.estimators.series import COUNT, QUICK, labels, streams, values
 
 
@@ -17,9 +17,9 @@ def test_cross_val_score_of_streams():
 
 
 def test_grid_search():
-    grid = {"learning_rate": [1e-2, 1e-3], "model": [Slice()]}
+    grid = {"learner": [LogSLiCE(steps=5), WindowRidge(units=10)]}
     search = GridSearchCV(LogCDEClassifier(**QUICK), grid, cv=2, error_score="raise").fit(streams(), labels())
-    assert search.best_params_["model"] == Slice()
+    assert search.best_params_["learner"] in grid["learner"]
     assert search.predict(streams()).shape == (COUNT,)
 
 
@@ -36,15 +36,15 @@ def test_make_pipeline():
 
 
 def test_clone_keeps_parameters():
-    classifier = LogCDEClassifier(depth=2, model=Neural(hidden=8))
-    copy = clone(classifier.set_params(batch_size=16))
+    classifier = LogCDEClassifier(learner=LogNCDE(hidden=8, depth=2))
+    copy = clone(classifier.set_params(class_weight="balanced"))
     assert copy.get_params() == classifier.get_params()
-    assert copy.get_params()["batch_size"] == 16
+    assert copy.get_params()["learner"] == LogNCDE(hidden=8, depth=2)
 
 
 def test_random_state_determines_predictions():
     def found(random_state):
-        return LogCDEClassifier(max_iter=20, random_state=random_state).fit(values(), labels()).predict_proba(values())
+        return LogCDEClassifier(learner=LogSLiCE(steps=20), random_state=random_state).fit(values(), labels()).predict_proba(values())
 
     np.testing.assert_array_equal(found(0), found(0))
     np.testing.assert_array_equal(found(np.random.RandomState(7)), found(np.random.RandomState(7)))
@@ -52,8 +52,8 @@ def test_random_state_determines_predictions():
 
 
 def test_neural_architecture():
-    model = Neural(hidden=8, width=8, layers=1)
-    classifier = LogCDEClassifier(model=model, **QUICK).fit(values(), labels())
+    learner = LogNCDE(hidden=8, width=8, layers=1, steps=5)
+    classifier = LogCDEClassifier(learner=learner, random_state=0).fit(values(), labels())
     assert np.isfinite(classifier.predict_proba(values())).all()
 
 

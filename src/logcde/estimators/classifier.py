@@ -74,13 +74,15 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
         y = column_or_1d(align_targets(y, streams, self.flat_), warn=True)
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(y)
+        weight = weights_of(sample_weight, streams)
+        streams, y, weight = streams[weight > 0], y[weight > 0], weight[weight > 0]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise TrainingError(
                 f"All {len(y)} series are of one class, {self.classes_.tolist()[0]!r}: there is nothing to learn.",
                 "Give series of at least two classes.",
             )
-        weight = weights_of(sample_weight, streams) * compute_sample_weight(self.class_weight, y)
+        weight = weight * compute_sample_weight(self.class_weight, y)
         self._learn(self._task(streams, codes, len(self.classes_), weight))
         return self
 

@@ -266,7 +266,7 @@ def check_targets_given(estimator: Any, targets: Any) -> None:
 
 
 def weights_of(weight: Any, streams: Streams) -> Float64[np.ndarray, "series"]:
-    """Read one positive weight for each series; by default all are 1.
+    """Read one weight for each series, at least 0; by default all are 1.
 
     >>> streams = Streams.from_arrays([[0.0], [0.0]], [[[1.0]], [[2.0]]], horizon=1.0)
     >>> weights_of([1, 3], streams)
@@ -279,8 +279,10 @@ def weights_of(weight: Any, streams: Streams) -> Float64[np.ndarray, "series"]:
         raise TrainingError(
             f"sample_weight has shape {found.shape}, but there are {len(streams)} series.", "Give one weight for each."
         )
-    if not (np.isfinite(found).all() and (found > 0).all()):
-        raise TrainingError("sample_weight has numbers that are not positive.", "Leave out series without weight.")
+    if not (np.isfinite(found).all() and (found >= 0).all()):
+        raise TrainingError("sample_weight has numbers below 0, infinite ones or NaN.", "Give 0 or more to each series.")
+    if not found.any():
+        raise TrainingError("sample_weight has the weight zero for all series.", "Give some of them a positive one.")
     return found
 
 

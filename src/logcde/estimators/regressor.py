@@ -34,7 +34,9 @@ class LogCDERegressor(RegressorMixin, AbstractLogCDE):
         streams = self._read_training(X)
         y = column_or_1d(align_targets(y, streams, self.flat_), warn=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        self._learn(self._task(streams, y, None, weights_of(sample_weight, streams)))
+        weight = weights_of(sample_weight, streams)
+        some = weight > 0
+        self._learn(self._task(streams[some], y[some], None, weight[some]))
         return self
 
     def predict(self, X: Any) -> Float64[np.ndarray, "series"]:

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float32, Float64
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
@@ -34,19 +34,28 @@ class WindowTrees(AbstractLearner):
         """Grow trees on bootstrap samples."""
         features = WindowFeatures(smoother=self.smoother, units=0).fit(task.streams)
         rows = features(task.streams)
-        options: Any = {
-            "n_estimators": self.trees, "bootstrap": True, "oob_score": True, "random_state": task.seed, "n_jobs": 1
-        }  # fmt: skip
+        options: Any = {"n_estimators": self.trees, "bootstrap": True, "random_state": task.seed}
+        kind = ExtraTreesRegressor if task.classes is None else ExtraTreesClassifier
+        forest = kind(**options).fit(rows, task.targets, task.weight)
+        head, unseen = forest_head(forest), unseen_means(forest, rows, task)
         if task.classes is None:
-            forest: Any = ExtraTreesRegressor(**options).fit(rows, task.targets, task.weight)
-            return Learnt(FeatureModel(features, forest_head(forest)), forest.oob_prediction_[:, None])
-        forest = ExtraTreesClassifier(**options).fit(rows, task.targets, task.weight)
-        unseen = forest.oob_decision_function_
-        prior = task.prior
-        unseen = np.where(np.isfinite(unseen).all(axis=1, keepdims=True), unseen, prior)
-        share, power = calibration_of(unseen, prior, task)
-        head = ProbabilityHead(forest_head(forest), prior, share, power)
-        return Learnt(FeatureModel(features, head), sharpen(unseen, prior, share, power))
+            return Learnt(FeatureModel(features, head), unseen)
+        share, power = calibration_of(unseen, task.prior, task)
+        calibrated = ProbabilityHead(head, task.prior, share, power)
+        return Learnt(FeatureModel(features, calibrated), sharpen(unseen, task.prior, share, power))
+
+
+def unseen_means(
+    forest: Any, rows: Float32[np.ndarray, "series feature"], task: Task
+) -> Float64[np.ndarray, "series output"]:
+    """For each series, the mean of the trees that were grown without it; if there are none, the prior."""
+    total, count = np.zeros((len(rows), task.outputs)), np.zeros(len(rows))
+    for tree, sampled in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+        unseen = np.ones(len(rows), bool)
+        unseen[sampled] = False
+        total[unseen] += tree.tree_.predict(rows[unseen]).reshape(-1, task.outputs)
+        count[unseen] += 1
+    return np.where(count[:, None] > 0, total / np.maximum(count, 1)[:, None], task.prior)
 
 
 def calibration_of(
