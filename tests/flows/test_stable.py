@@ -109,7 +109,7 @@ def test_rotation_by_time_only_leaves_other_letters_without_a_linear_part():
 @pytest.mark.parametrize("scan", [Associative(), Chunked(3), MatrixFree()], ids=_name)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_stable_fields_agree_between_scans(kind, scan):
-    field = _field(kind)
+    field = _field(kind, 2)
     logsigs = jnp.asarray(_logsigs(field.basis))
 
     def loss(field, logsigs, scan):
