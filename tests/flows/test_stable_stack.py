@@ -74,7 +74,7 @@ def test_row_encoder_is_affine_and_limited():
     encoder, start = RowEncoder(4, 6, limit=8.0, dtype=np.float64, key=KEY), jnp.arange(6.0)
     rows = _rows() * 0.01
     states = encoder.unroll(start, rows, jnp.asarray(4))
-    np.testing.assert_allclose(states[:4], rows[:4] @ encoder.weight.T + start, rtol=1e-6)
+    np.testing.assert_allclose(states[:4], rows[:4] @ encoder.weight.T + start, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(states[4:], np.broadcast_to(states[3], (2, 6)))
     np.testing.assert_array_equal(encoder.unroll(start, rows, jnp.asarray(0)), np.broadcast_to(start, (6, 6)))
     wild = encoder.unroll(start, rows * 1e30, jnp.asarray(6)) - start
