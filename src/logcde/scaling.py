@@ -10,6 +10,8 @@ size of the steps of the dynamics. They multiply only, so that they apply to log
 a part of the model, and `fit` fits them once, to the training part, by `fit_preprocessing`: the only place where models
 fit anything before training. It also fits the constants of `flows.CumulativeFeatures`.
 
+`SoftLimit` wraps a letter scaling and bounds what it gives.
+
 Both can be used together: the letter scaling is then fitted to log-signatures of scaled channels.
 """
 
@@ -17,6 +19,7 @@ from logcde.models.scaling import AbstractLetterScaling as AbstractLetterScaling
 from logcde.models.scaling import AbstractScaling as AbstractScaling
 from logcde.models.scaling import IncrementRMSScaling as IncrementRMSScaling
 from logcde.models.scaling import NoScaling as NoScaling
+from logcde.models.scaling import SoftLimit as SoftLimit
 from logcde.models.scaling import TotalStdScaling as TotalStdScaling
 from logcde.streams.scaling import AbstractScaler as AbstractScaler
 from logcde.streams.scaling import ChannelScale as ChannelScale

@@ -11,7 +11,7 @@ from jaxtyping import Array
 import logcde as lc
 from logcde.embedding import Coordinates, EmbeddingSpec
 from logcde.errors import CheckFailed, ModelError
-from logcde.flows import AbstractDynamics, LinearDynamics
+from logcde.flows import AbstractDynamics, AbstractStableField, Contracting, LinearDynamics, Orthogonal
 from logcde.models import AbstractModel
 from logcde.models.initial import AbstractInitial
 from logcde.streams import DatetimeClock, Schema
@@ -22,6 +22,8 @@ from logcde.testing.examples import example_inputs
 KEY = jax.random.key(0)
 COORDINATES = Coordinates(Schema(("a", "b")), 2, True, True)
 BASIS = COORDINATES.basis
+STABLE = "stable flows stay bounded"
+COMMON = [name for name in LAWS if name != STABLE]
 
 
 def a_model(**options):
@@ -42,18 +44,62 @@ GOOD = {
 
 @pytest.mark.parametrize("options", GOOD.values(), ids=GOOD)
 def test_check_model_passes_good_models(options):
-    assert check_model(a_model(**options)) == list(LAWS)
+    assert check_model(a_model(**options)) == COMMON
 
 
 def test_check_model_names_only_laws_that_apply():
-    skipped = set(LAWS) - set(check_model(a_model(initial=lc.FirstValueInitial())))
+    skipped = set(COMMON) - set(check_model(a_model(initial=lc.FirstValueInitial())))
     assert skipped == {"the future never changes the past", "online equals batch", "a predictor equals batch"}
 
 
 def test_check_model_with_a_spec_of_another_clock():
     schema = Schema(("a", "b"), DatetimeClock())
     spec = EmbeddingSpec(dataclasses.replace(COORDINATES, schema=schema), lc.Partition.calendar(lc.Calendar.DAY))
-    assert check_model(dataclasses.replace(a_model(), spec=spec)) == list(LAWS)
+    assert check_model(dataclasses.replace(a_model(), spec=spec)) == COMMON
+
+
+def stable(kind):
+    """A model of one stable linear CDE; `Orthogonal` or `Contracting`."""
+    model = a_model()
+    return dataclasses.replace(
+        model, dynamics=LinearDynamics(kind(BASIS, 4, 2, init_scale=1.0, dtype=jnp.float64, key=KEY))
+    )
+
+
+@pytest.mark.parametrize("kind", [Orthogonal, Contracting])
+def test_check_model_passes_stable_models(kind):
+    assert check_model(stable(kind)) == list(LAWS)
+
+
+@lc.register
+class Growing(AbstractStableField):
+    """Claims that its flows are rotations; they are not."""
+
+    inner: Orthogonal
+    basis: lc.Basis = eqx.field(static=True)
+
+    @property
+    def hidden(self):
+        return self.inner.hidden
+
+    def generators(self):
+        return self.inner.generators() + 1e-3 * jnp.eye(2)[..., None]
+
+    def as_matrices(self):
+        return self.inner.as_matrices()
+
+    def letters(self):
+        return self.inner.letters()
+
+    def bound(self, norms, logsig):
+        return self.inner.bound(norms, logsig)
+
+
+def test_check_model_catches_stable_fields_that_grow():
+    model = stable(Orthogonal)
+    field = Growing(model.dynamics.field, BASIS)
+    with pytest.raises(CheckFailed, match=f"{STABLE}. A state of Growing leaves its bound"):
+        check_model(dataclasses.replace(model, dynamics=LinearDynamics(field)))
 
 
 class AbstractToy(AbstractModel):
@@ -104,7 +150,7 @@ BROKEN = {
 
 def test_check_model_passes_a_custom_model():
     model = toy("Sound", lambda self, inputs, *, key=None: self.sums(inputs))(jnp.ones((BASIS.dimension, 2)))
-    skipped = set(LAWS) - set(check_model(model, example_inputs(a_model())))
+    skipped = set(COMMON) - set(check_model(model, example_inputs(a_model())))
     assert skipped == {"online equals batch", "a predictor equals batch"}
 
 

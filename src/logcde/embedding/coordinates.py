@@ -118,3 +118,12 @@ def values_of(letters: Sequence[str]) -> tuple[int, ...]:
     (0, 1)
     """
     return tuple(place for place, name in enumerate(letters) if not name.startswith("#") and name != TIME)
+
+
+def time_of(letters: Sequence[str]) -> int | None:
+    """The position of the letter that is time; None if there is none.
+
+    >>> time_of(("a", "#a", "time"))
+    2
+    """
+    return tuple(letters).index(TIME) if TIME in letters else None

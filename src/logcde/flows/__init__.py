@@ -1,8 +1,10 @@
 """From log-signatures to flows of a hidden state: vector fields, flows, and dynamics made of them."""
 
 from logcde.flows.cumulative import CumulativeFeatures as CumulativeFeatures
+from logcde.flows.dynamics import AbstractDropoutDynamics as AbstractDropoutDynamics
 from logcde.flows.dynamics import AbstractDynamics as AbstractDynamics
 from logcde.flows.dynamics import AbstractFittedDynamics as AbstractFittedDynamics
+from logcde.flows.encoder import RowEncoder as RowEncoder
 from logcde.flows.fields import AbstractLinearField as AbstractLinearField
 from logcde.flows.fields import AbstractOpenField as AbstractOpenField
 from logcde.flows.fields import BlockDiagonal as BlockDiagonal
@@ -24,5 +26,11 @@ from logcde.flows.scan import AbstractFlow as AbstractFlow
 from logcde.flows.scan import Euler as Euler
 from logcde.flows.scan import Exponential as Exponential
 from logcde.flows.scan import LinearFlows as LinearFlows
+from logcde.flows.stable import AbstractStableField as AbstractStableField
+from logcde.flows.stable import Contracting as Contracting
+from logcde.flows.stable import Orthogonal as Orthogonal
+from logcde.flows.stable_stack import StableStack as StableStack
+from logcde.flows.stable_stack import layer_basis as layer_basis
 from logcde.flows.stack import ResidualBlock as ResidualBlock
 from logcde.flows.stack import Stack as Stack
+from logcde.flows.stationary import StationaryDynamics as StationaryDynamics

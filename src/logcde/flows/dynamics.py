@@ -9,7 +9,7 @@ import abc
 from typing import Any, TypeAlias
 
 import equinox as eqx
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 Carry: TypeAlias = PyTree[Any]
 """What is kept between two intervals."""
@@ -63,3 +63,31 @@ class AbstractFittedDynamics(AbstractDynamics):
     @abc.abstractmethod
     def fit_preprocessing(self, logsigs: Float[Array, "series interval lie"]) -> "AbstractFittedDynamics":
         """Fit the constants to scaled log-signatures, zero beyond a series' own; once fitted, they stay."""
+
+
+class AbstractDropoutDynamics(AbstractDynamics):
+    """Dynamics with training-time behaviour: dropout."""
+
+    @abc.abstractmethod
+    def unroll_train(
+        self,
+        hidden: Float[Array, "hidden"],
+        logsigs: Float[Array, "interval lie"],
+        length: Int[Array, ""],
+        *,
+        key: PRNGKeyArray,
+    ) -> Float[Array, "interval features"]:
+        """`unroll` with dropout."""
+
+
+def unroll_with(
+    dynamics: AbstractDynamics,
+    hidden: Float[Array, "hidden"],
+    logsigs: Float[Array, "interval lie"],
+    length: Int[Array, ""],
+    key: PRNGKeyArray | None,
+) -> Float[Array, "interval features"]:
+    """`unroll`, or with a key `unroll_train` of dynamics that have it."""
+    if key is not None and isinstance(dynamics, AbstractDropoutDynamics):
+        return dynamics.unroll_train(hidden, logsigs, length, key=key)
+    return dynamics.unroll(hidden, logsigs, length)

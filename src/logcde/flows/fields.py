@@ -37,13 +37,17 @@ class AbstractLinearField(eqx.Module):
 
     @abc.abstractmethod
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
-        """Plain matrices, one for each coordinate: the dense oracle of the structured operations."""
+        """Plain matrices, one for each coordinate: the dense oracle of the structured operations.
+
+        They act on the hidden state followed by the constants, if the field has some.
+        """
 
     @abc.abstractmethod
     def generators(self) -> Float[Array, "read row column block"]:
         """Block-diagonal matrices, one for each coordinate that is read: these are the first ones of the basis.
 
-        They depend on parameters only: compute them once for each update.
+        They depend on parameters only: compute them once for each update. They may have more rows than the hidden
+        state fills; these are constants 1, which no generator changes.
         """
 
     @abc.abstractmethod

@@ -73,15 +73,15 @@ class LinearDynamics(AbstractDynamics):
             states = self.scan(flows, jnp.tensordot(logsigs, generators, axes=1), state)
             return states[-1], states
 
-        start = hidden.reshape(generators.shape[-2:])
+        start, rows = extended(hidden, generators), self.hidden // generators.shape[-1]
         most = max(1, MATRICES // math.prod(generators.shape[1:]))
         if len(logsigs) <= most:
-            return extend(start, logsigs)[1].reshape(len(logsigs), -1)
+            return extend(start, logsigs)[1][:, :rows].reshape(len(logsigs), -1)
         # In portions that the backward pass computes again: never more than one of them is in memory.
         portions = -(-len(logsigs) // most)
         padded = jnp.pad(logsigs, ((0, portions * most - len(logsigs)), (0, 0))).reshape(portions, most, -1)
         states = jax.lax.scan(jax.checkpoint(extend), start, padded)[1]
-        return states.reshape(portions * most, -1)[: len(logsigs)]
+        return states[:, :, :rows].reshape(portions * most, -1)[: len(logsigs)]
 
     def start(self, hidden: Float[Array, "hidden"]) -> Carry:
         """The state."""
@@ -98,6 +98,18 @@ class LinearDynamics(AbstractDynamics):
     def penalty(self) -> Float[Array, ""]:
         """The mean over letters of the Frobenius norm of their matrices."""
         return jnp.mean(jnp.linalg.norm(self.field.letters(), axis=1))
+
+
+def extended(
+    hidden: Float[Array, "hidden"], generators: Float[Array, "read row column block"]
+) -> Float[Array, "row block"]:
+    """The state as generators act on it: constants 1 fill the rows beyond the hidden state.
+
+    >>> extended(jnp.array([2.0, 3.0]), jnp.zeros((1, 2, 2, 2))).tolist()
+    [[2.0, 3.0], [1.0, 1.0]]
+    """
+    rows, blocks = generators.shape[-2:]
+    return jnp.concatenate([hidden, jnp.ones(rows * blocks - len(hidden), hidden.dtype)]).reshape(rows, blocks)
 
 
 def _applied(

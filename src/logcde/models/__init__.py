@@ -15,6 +15,7 @@ from logcde.models.inputs import Controls as Controls
 from logcde.models.inputs import Inputs as Inputs
 from logcde.models.linear import additive as additive
 from logcde.models.linear import deep_log_slice as deep_log_slice
+from logcde.models.linear import deep_stable as deep_stable
 from logcde.models.linear import log_slice as log_slice
 from logcde.models.model import AbstractBatchModel as AbstractBatchModel
 from logcde.models.model import AbstractModel as AbstractModel
@@ -26,6 +27,7 @@ from logcde.models.prediction import predict as predict
 from logcde.models.prediction import predict_prefixes as predict_prefixes
 from logcde.models.readout import AbstractReadout as AbstractReadout
 from logcde.models.readout import Mean as Mean
+from logcde.models.readout import MeanMax as MeanMax
 from logcde.models.readout import PerInterval as PerInterval
 from logcde.models.readout import ReadoutHead as ReadoutHead
 from logcde.models.readout import Terminal as Terminal
@@ -33,5 +35,6 @@ from logcde.models.scaling import AbstractLetterScaling as AbstractLetterScaling
 from logcde.models.scaling import AbstractScaling as AbstractScaling
 from logcde.models.scaling import IncrementRMSScaling as IncrementRMSScaling
 from logcde.models.scaling import NoScaling as NoScaling
+from logcde.models.scaling import SoftLimit as SoftLimit
 from logcde.models.scaling import TotalStdScaling as TotalStdScaling
 from logcde.models.sums import Sum as Sum

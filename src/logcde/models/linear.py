@@ -9,20 +9,26 @@ from jaxtyping import DTypeLike, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.flows import (
+    AbstractDynamics,
     AbstractFlow,
     BlockDiagonal,
+    Contracting,
     CumulativeFeatures,
     Dense,
     Diagonal,
     Exponential,
     LinearDynamics,
     ResidualBlock,
+    RowEncoder,
+    StableStack,
     Stack,
+    StationaryDynamics,
+    layer_basis,
 )
 from logcde.models.initial import AbstractInitial, InitialState, LearntInitial, channels_of
 from logcde.models.model import SequenceModel
-from logcde.models.readout import AbstractReadout, ReadoutHead, Terminal
-from logcde.models.scaling import AbstractScaling, NoScaling, TotalStdScaling
+from logcde.models.readout import AbstractReadout, MeanMax, ReadoutHead, Terminal
+from logcde.models.scaling import AbstractScaling, NoScaling, SoftLimit, TotalStdScaling
 from logcde.scans import AbstractScan, Auto
 
 
@@ -132,6 +138,75 @@ def deep_log_slice(
         key=for_stack,
     )  # fmt: skip
     return dataclasses.replace(shallow, dynamics=stack)
+
+
+def deep_stable(
+    rows: Basis | int,
+    hidden: int,
+    outputs: int,
+    *,
+    layers: int = 3,
+    block: int = 2,
+    time_only: bool = True,
+    memory: tuple[float, float] = (1.0, 32.0),
+    dropout: float = 0.3,
+    input_dropout: float = 0.2,
+    initial: AbstractInitial = LearntInitial(),
+    readout: AbstractReadout = MeanMax(dropout=0.3),
+    scaling: AbstractScaling = SoftLimit(),
+    scan: AbstractScan = Auto(),
+    static: int = 0,
+    init_scale: float = 1.0,
+    dtype: DTypeLike = jnp.float32,
+    key: PRNGKeyArray,
+) -> SequenceModel:
+    """A deep stack of stable flows, bounded for any input: residual layers that forget along time.
+
+    Args:
+        rows: What drives the model: the basis of log-signatures, or the size of plain rows, for example of standardised
+            features of windows. Log-signatures drive a contracting linear CDE below the residual layers; each plain row
+            is limited softly and mapped linearly.
+        hidden: The size of the output and of the state of every layer.
+        outputs: The number of outputs.
+        layers: The number of residual layers.
+        block: The block size of all states.
+        time_only: Whether the states of residual layers rotate by time only: their inputs then only add to them, which
+            costs much less. Otherwise inputs rotate them too.
+        memory: The shortest and the longest of the initial time constants of the residual layers, in intervals, and of
+            the linear CDE, in units of scaled time.
+        dropout: The share of what a residual layer adds that is dropped in training.
+        input_dropout: The share of the entries of plain rows that is dropped in training.
+        initial: What the initial state depends on; it shifts all plain rows.
+        readout: Which states are read, and by which layers.
+        scaling: What log-signatures are scaled by; `fit` fits it. Plain rows are not scaled.
+        scan: How flows are composed.
+        static: The number of static features.
+        init_scale: Multiplies the initial rotations.
+        dtype: The dtype of the parameters.
+        key: Draws the parameters.
+
+    >>> model = deep_stable(12, hidden=16, outputs=3, key=jax.random.key(0))
+    >>> len(model.dynamics.layers)
+    3
+    """
+    for_first, for_stack, for_initial, for_readout, *keys = jax.random.split(key, 4 + layers)
+    options = {"memory": memory, "init_scale": init_scale, "dtype": dtype}
+    first: AbstractDynamics
+    if isinstance(rows, Basis):
+        first = LinearDynamics(Contracting(rows, hidden, block, key=for_first, **options), scan=scan)
+    else:
+        first = RowEncoder(rows, hidden, dropout=input_dropout, dtype=dtype, key=for_first)
+    fields = [Contracting(layer_basis(hidden), hidden, block, time_only=time_only, key=k, **options) for k in keys]
+    mixers = [StationaryDynamics(field, scan) if time_only else LinearDynamics(field, scan=scan) for field in fields]
+    basis = rows if isinstance(rows, Basis) else None
+    channels = 0 if basis is None else channels_of(basis)
+    return SequenceModel(
+        basis=basis,
+        scaling=scaling if basis is not None else NoScaling(),
+        initial=InitialState(initial, channels, static, hidden, dtype=dtype, key=for_initial),
+        dynamics=StableStack(first, mixers, dropout=dropout, dtype=dtype, key=for_stack),
+        readout=ReadoutHead(readout, hidden, outputs, dtype=dtype, key=for_readout),
+    )
 
 
 def additive(

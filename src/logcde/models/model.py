@@ -16,7 +16,7 @@ from logcde import artefact
 from logcde.algebra import Basis
 from logcde.embedding import EmbeddingSpec, InitialObservations
 from logcde.errors import ModelError
-from logcde.flows.dynamics import AbstractDynamics, AbstractFittedDynamics, Carry
+from logcde.flows.dynamics import AbstractDynamics, AbstractFittedDynamics, Carry, unroll_with
 from logcde.models.initial import AbstractInitial, InitialState, channels_of
 from logcde.models.inputs import Inputs
 from logcde.models.readout import ReadoutHead, Tally
@@ -149,7 +149,8 @@ class SequenceModel(AbstractOnlineModel):
     def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "*interval output"]:
         """One prediction for the series, or one for each query interval, depending on the readout."""
         hidden = self.initial(inputs.initial, inputs.static)
-        states = self.dynamics.unroll(hidden, self.scaled(inputs.logsigs), inputs.length)
+        own = None if key is None else jax.random.fold_in(key, 0)
+        states = unroll_with(self.dynamics, hidden, self.scaled(inputs.logsigs), inputs.length, own)
         return self.read(hidden, states, inputs, key)
 
     @property

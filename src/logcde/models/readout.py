@@ -26,9 +26,13 @@ class AbstractReadout(eqx.Module):
     dropout: eqx.AbstractVar[float]
 
     @abc.abstractmethod
+    def size(self, features: int) -> int:
+        """The size of what is read of states with so many features."""
+
+    @abc.abstractmethod
     def offline(
         self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
-    ) -> Float[Array, "*interval features"]:
+    ) -> Float[Array, "*interval read"]:
         """What is read of a series, given the state before the first interval and the states after each."""
 
     @abc.abstractmethod
@@ -40,7 +44,7 @@ class AbstractReadout(eqx.Module):
         """What is kept after one more interval."""
 
     @abc.abstractmethod
-    def read(self, tally: Tally) -> Float[Array, "features"]:
+    def read(self, tally: Tally) -> Float[Array, "read"]:
         """What is read of a series that ends here."""
 
 
@@ -54,6 +58,10 @@ class Terminal(AbstractReadout):
 
     widths: tuple[int, ...] = eqx.field(default=(), static=True)
     dropout: float = eqx.field(default=0.0, static=True)
+
+    def size(self, features: int) -> int:
+        """That of a state."""
+        return features
 
     def offline(
         self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
@@ -84,6 +92,10 @@ class PerInterval(AbstractReadout):
 
     widths: tuple[int, ...] = eqx.field(default=(), static=True)
     dropout: float = eqx.field(default=0.0, static=True)
+
+    def size(self, features: int) -> int:
+        """That of a state."""
+        return features
 
     def offline(
         self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
@@ -117,6 +129,10 @@ class Mean(AbstractReadout):
     dropout: float = eqx.field(default=0.0, static=True)
     initial: bool = eqx.field(default=False, static=True)
 
+    def size(self, features: int) -> int:
+        """That of a state."""
+        return features
+
     def offline(
         self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
     ) -> Float[Array, "features"]:
@@ -138,6 +154,46 @@ class Mean(AbstractReadout):
         """The mean; zero before the first state."""
         total, count = tally
         return total / jnp.maximum(count, 1).astype(total.dtype)
+
+
+class MeanMax(AbstractReadout):
+    """Read the mean and, entry by entry, the maximum of the states after all intervals.
+
+    Args:
+        widths: The widths of the hidden layers of an MLP that reads them; none for an affine layer.
+        dropout: The share of the inputs of every layer that is dropped in training.
+    """
+
+    widths: tuple[int, ...] = eqx.field(default=(), static=True)
+    dropout: float = eqx.field(default=0.0, static=True)
+
+    def size(self, features: int) -> int:
+        """Twice that of a state."""
+        return 2 * features
+
+    def offline(
+        self, start: Float[Array, "features"], states: Float[Array, "interval features"], length: Int[Array, ""]
+    ) -> Float[Array, "read"]:
+        """Mean and maximum over intervals up to `length`."""
+        valid = (jnp.arange(len(states), dtype=length.dtype) < length)[:, None]
+        lowest = jnp.finfo(states.dtype).min
+        highest = jnp.max(jnp.where(valid, states, lowest), axis=0, initial=lowest)
+        return self.read((jnp.sum(jnp.where(valid, states, 0), axis=0), highest, length))
+
+    def start(self, start: Float[Array, "features"]) -> Tally:
+        """The sum of the states, their maximum and their number."""
+        return jnp.zeros_like(start), jnp.full_like(start, jnp.finfo(start.dtype).min), jnp.asarray(0, jnp.int32)
+
+    def add(self, tally: Tally, state: Float[Array, "features"]) -> Tally:
+        """Add the state to sum and maximum."""
+        total, highest, count = tally
+        return total + state, jnp.maximum(highest, state), count + 1
+
+    def read(self, tally: Tally) -> Float[Array, "read"]:
+        """The mean, then the maximum; zero before the first state."""
+        total, highest, count = tally
+        mean = total / jnp.maximum(count, 1).astype(total.dtype)
+        return jnp.concatenate([mean, jnp.where(count > 0, highest, 0)])
 
 
 class ReadoutHead(eqx.Module):
@@ -169,7 +225,7 @@ class ReadoutHead(eqx.Module):
     ) -> None:
         if not 0 <= rule.dropout < 1:
             raise ModelError(f"The dropout is {rule.dropout}.", "Give a share that is at least 0 and less than 1.")
-        sizes = (features, *rule.widths, outputs)
+        sizes = (rule.size(features), *rule.widths, outputs)
         keys = jax.random.split(key, len(sizes) - 1)
         self.rule = rule
         self.layers = tuple(

@@ -14,6 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from logcde.algebra import Basis
+from logcde.errors import ModelError
+from logcde.flows.encoder import soft_limit
 
 
 class AbstractScaling(eqx.Module):
@@ -111,3 +113,34 @@ class TotalStdScaling(AbstractLetterScaling):
         totals = increments.sum(axis=1)
         spread, mean = totals.std(axis=0), np.abs(totals.mean(axis=0))
         return np.where(spread > 1e-9 * mean, spread, mean)
+
+
+class SoftLimit(AbstractScaling):
+    """Another scaling, after which every coordinate is limited softly: `limit` tanh(x / `limit`).
+
+    Coordinates much smaller than the limit hardly change. A feed that is denser or wilder than in training moves a
+    model by a bounded amount in each interval.
+
+    Args:
+        scaling: Applied first.
+        limit: The size that no coordinate exceeds.
+
+    >>> scaling = SoftLimit(IncrementRMSScaling((0.5,)), limit=8.0)
+    >>> scaling(jnp.array([[0.02], [1e6]]), Basis(("a",), 1)).round(4).tolist() == jnp.array([[0.01], [8.0]]).tolist()
+    True
+    """
+
+    scaling: AbstractScaling = IncrementRMSScaling()
+    limit: float = eqx.field(static=True, default=8.0)
+
+    def __check_init__(self) -> None:
+        if not self.limit > 0:
+            raise ModelError(f"The limit is {self.limit}.", "Give a positive number.")
+
+    def fit(self, logsigs: Float[Array, "series interval lie"], basis: Basis) -> "SoftLimit":
+        """Fit the other scaling."""
+        return dataclasses.replace(self, scaling=self.scaling.fit(logsigs, basis))
+
+    def __call__(self, logsigs: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
+        """Scale, then limit."""
+        return soft_limit(self.scaling(logsigs, basis), self.limit)

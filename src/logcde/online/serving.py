@@ -186,7 +186,9 @@ class LinearServingModel(AbstractServingModel):
         exact = isinstance(dynamics.flow, Exponential)
         self._flow_arguments = np.ascontiguousarray(generators).reshape(count, -1), shape, reach, exact
         weights = [np.asarray(layer.weight, np.float64) for layer in readout.layers]
-        weights[0] = weights[0][:, self._places]
+        # A field may have constants 1 after the hidden state, which no readout sees.
+        self._constants = np.ones(rows * blocks - dynamics.hidden, self._dtype)
+        weights[0] = np.pad(weights[0], ((0, 0), (0, len(self._constants))))[:, self._places]
         biases = [np.asarray(layer.bias, np.float64) for layer in readout.layers]
         packed = np.concatenate([np.append(w.T, b) for w, b in zip(weights, biases, strict=True)])
         self._readout_arguments = packed, np.array([rows * blocks, *(len(b) for b in biases)])
@@ -196,7 +198,8 @@ class LinearServingModel(AbstractServingModel):
     def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> ModelState:
         """The hidden state; for a mean over intervals also the sum of hidden states and their number."""
         first = InitialObservations(jnp.asarray(initial.first, self._dtype), initial.seen, initial.at_start)
-        hidden = np.asarray(self._initial(first, jnp.asarray(static, self._dtype)))[self._places]
+        hidden = np.asarray(self._initial(first, jnp.asarray(static, self._dtype)))
+        hidden = np.concatenate([hidden, self._constants])[self._places]
         if self._mean is None:
             return hidden, np.zeros(0)
         return hidden, np.append(hidden, 1.0) * float(self._mean.initial)

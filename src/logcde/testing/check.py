@@ -16,6 +16,7 @@ LAWS: dict[str, laws.Law] = {
     "a predictor equals batch": laws.predictor_equals_batch,
     "a saved model loads unchanged": laws.saved_model_loads_unchanged,
     "gradients are finite": laws.gradients_are_finite,
+    "stable flows stay bounded": laws.stable_flows_stay_bounded,
 }
 
 

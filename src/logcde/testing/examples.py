@@ -5,7 +5,7 @@ import numpy as np
 
 from logcde.algebra import Basis
 from logcde.embedding import Coordinates, InitialObservations
-from logcde.embedding.coordinates import values_of
+from logcde.embedding.coordinates import time_of, values_of
 from logcde.errors import ModelError
 from logcde.models import AbstractModel, AbstractOnlineModel, Inputs
 from logcde.models.initial import channels_of
@@ -33,6 +33,9 @@ def example_inputs(model: AbstractModel, seed: int = 0) -> Inputs:
     basis, series = model.basis, len(LENGTHS)
     channels = channels_of(basis)
     logsigs = 0.3 * rng.normal(size=(series, max(LENGTHS), basis.dimension))
+    time = time_of(basis.letters)
+    if time is not None:
+        logsigs[..., time] = np.abs(logsigs[..., time])
     logsigs[0, 2] = 0.0  # an interval without an event or time
     logsigs *= (np.arange(max(LENGTHS)) < np.array(LENGTHS)[:, None])[..., None]
     at_start = rng.integers(0, 2, (series, channels)) > 0

@@ -3,6 +3,7 @@
 import dataclasses
 import tempfile
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,13 +13,18 @@ from jaxtyping import Array, PyTree
 
 from logcde.artefact import load
 from logcde.embedding import Embedding
+from logcde.embedding.coordinates import time_of
 from logcde.errors import ArtefactError, CheckFailed
+from logcde.flows import AbstractStableField, Exponential, LinearDynamics
 from logcde.models import AbstractModel, AbstractOnlineModel, Inputs, predict
 from logcde.online import Predictor
 from logcde.streams import NumericClock, Partition, Streams
 from logcde.testing.examples import coordinates_of
 
 Law = Callable[[AbstractModel, Inputs], bool]
+
+WILD = 1e3
+"""How many times larger than their examples the inputs are that stable flows must withstand."""
 
 
 def precision_is_kept(model: AbstractModel, inputs: Inputs) -> bool:
@@ -164,6 +170,28 @@ def gradients_are_finite(model: AbstractModel, inputs: Inputs) -> bool:
     return True
 
 
+def stable_flows_stay_bounded(model: AbstractModel, inputs: Inputs) -> bool:
+    """States of stable fields obey the bounds of their norms, and predictions from them are finite, for wild inputs."""
+    linear = [part for part in _parts(model, LinearDynamics) if isinstance(part.flow, Exponential)]
+    stable = [part for part in linear if isinstance(part.field, AbstractStableField)]
+    fields = _parts(model, AbstractStableField)
+    for part in stable:
+        for size in (1.0, WILD):
+            states, bounds = _norms(part, size, inputs.logsigs.dtype)
+            if not bool(jnp.all(states <= bounds * 1.001 + 1e-3)):  # not so if NaN
+                raise CheckFailed(
+                    f"A state of {type(part.field).__name__} leaves its bound for log-signatures of size {size:g}.",
+                    "Keep generators skew-symmetric but for forgetting along time.",
+                )
+    if fields and len(stable) == len(linear):
+        wild = dataclasses.replace(inputs, logsigs=inputs.logsigs * WILD)
+        if not bool(jnp.isfinite(predict(model, wild)).all()):
+            raise CheckFailed(
+                f"Predictions are not finite for inputs {WILD:g} times larger.", "Limit what drives the flows."
+            )
+    return bool(fields)
+
+
 def one_trace_for_each_shape(model: AbstractModel, inputs: Inputs) -> bool:
     """Other numbers and other lengths of the same shape do not compile another program."""
     traces = 0
@@ -185,6 +213,30 @@ def one_trace_for_each_shape(model: AbstractModel, inputs: Inputs) -> bool:
             f"The model was traced {traces} times for one shape.", "Make its static fields hashable and comparable."
         )
     return True
+
+
+def _parts(model: AbstractModel, cls: type) -> list[Any]:
+    """The modules of this class that the model contains."""
+    found = jax.tree.leaves(model, is_leaf=lambda node: isinstance(node, cls))
+    return [part for part in found if isinstance(part, cls)]
+
+
+def _norms(dynamics: LinearDynamics, size: float, dtype: np.dtype) -> tuple[Array, Array]:
+    """Norms of the blocks of states that log-signatures of this size move, and their bounds."""
+    field = dynamics.field
+    assert isinstance(field, AbstractStableField)
+    rng = np.random.default_rng(0)
+    logsigs = size * rng.normal(size=(6, field.basis.dimension))
+    time = time_of(field.basis.letters)
+    if time is not None:
+        logsigs[:, time] = np.abs(logsigs[:, time])
+    blocks = field.generators().shape[-1]
+    hidden = jnp.asarray(rng.normal(size=field.hidden), dtype)
+    states = dynamics.unroll(hidden, jnp.asarray(logsigs, dtype), jnp.asarray(6, jnp.int32))
+    bounds = [jnp.linalg.norm(hidden.reshape(-1, blocks), axis=0)]
+    for logsig in jnp.asarray(logsigs, dtype):
+        bounds.append(field.bound(bounds[-1], logsig))
+    return jnp.linalg.norm(states.reshape(6, -1, blocks), axis=1), jnp.stack(bounds[1:])
 
 
 @eqx.filter_jit
