@@ -225,13 +225,17 @@ def first_bad(state, times, values):
 
 
 @kernel
-def follow_area(state, times, values, terms, term_area, out):
-    """Compose events that have been checked one after another, and write the log-signature after each."""
+def follow_area(state, times, values, changes, terms, term_area, out):
+    """Compose events that have been checked one after another, and write the log-signature after each.
+
+    The values of channels from `changes` on are changes themselves: the last one is forgotten after each event.
+    """
     areas = parts(state)[1]
     for n in range(times.size):
         if compose_area(state, times[n], values[n]) > 0:
             for c in range(term_area.size):
                 areas[term_area[c]] += terms[n, c]
+        state[HEAD + changes : HEAD + values.shape[1]] = 0.0
         write_area(state, times[n], out[n])
 
 
@@ -290,12 +294,13 @@ def read_tensor(
 
 
 @kernel
-def follow_tensor(state, times, values, terms, term_map, log_map, out):
+def follow_tensor(state, times, values, changes, terms, term_map, log_map, out):
     """As `follow_area`, at depths other than two."""
     for n in range(times.size):
         observe_tensor(
             state, times[n], values[n], terms[n], term_map.offsets, term_map.position, term_map.coefficient
         )  # fmt: skip
+        state[HEAD + changes : HEAD + values.shape[1]] = 0.0
         read_tensor(
             state, times[n], log_map.lead_position, log_map.lead_sign,
             log_map.rest_coordinate, log_map.rest_position, log_map.rest_coefficient, out[n],
