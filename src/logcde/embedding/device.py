@@ -347,7 +347,7 @@ def _gap_increments(padded: PaddedStreams) -> Levels:
 
 
 def _event_increments(padded: PaddedStreams) -> Levels:
-    """Lowest levels of each step's event, zero where there is none: changes, counts and roughness, then higher-order terms."""
+    """Lowest levels of each step's event, zero where there is none: letters, then higher-order terms."""
     coordinates, basis = padded.coordinates, padded.coordinates.basis
     before = jnp.take_along_axis(padded.values, jnp.maximum(padded.previous, 0), axis=0)
     change = padded.values - jnp.where(padded.previous >= 0, before, 0)

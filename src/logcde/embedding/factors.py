@@ -53,7 +53,8 @@ def windows_of(
     >>> found.begin, found.end
     (array([0, 1]), array([1, 3]))
     """
-    found = Intervals(series, *np.empty((2, len(series)), np.int64), start, stop)
+    begin, end = np.empty((2, len(series)), np.int64)
+    found = Intervals(series, begin, end, start, stop)
     spread(locate_windows, np.ones(len(series)), events_of(streams), stop == streams.horizon[series], found)
     return found
 
