@@ -56,12 +56,12 @@ def test_features_are_log_signatures_of_direct_embeddings(monkeypatch, depth, lo
     assert rows.shape[1] == 4 + len(bounds)
 
 
-@settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), depth=st.sampled_from([1, 2, 3]), long=st.sampled_from([30, 1024]))
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), depth=st.sampled_from([1, 2, 3]), long=st.sampled_from([10, 1024]))
 def test_online_equals_offline_for_every_prefix(seed, depth, long):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logsigs, "LONG", long)
-        streams = random_streams(seed, sizes=(60,), terms=seed % 2 == 0)
+        streams = random_streams(seed, sizes=(80 if long == 10 else 30,), terms=seed % 2 == 0)
         embedding = Embedding(depth, counts=seed % 3 > 0, roughness=seed % 5 > 0)
         scaler = None if streams.schema.terms else StandardScaler()
         options = {"sliding": Sliding(3.0), "recent": (0.5, 4.0), "scaler": scaler}
@@ -73,9 +73,9 @@ def test_online_equals_offline_for_every_prefix(seed, depth, long):
             terms = zip(streams.schema.terms, streams.terms[event].tolist(), strict=True)
             online.observe(time, values, {term.name: amount for term, amount in terms})
             if time > 0:
-                for at in (None, time + 0.7):
-                    now = prefix(streams, event + 1, time if at is None else at)
-                    np.testing.assert_array_equal(online.features(at), fitted(now)[0])
+                at = None if event % 3 else time + 0.7
+                now = prefix(streams, event + 1, time if at is None else at)
+                np.testing.assert_array_equal(online.features(at), fitted(now)[0])
 
 
 def test_synchronous_streams_online_equal_offline():
@@ -122,7 +122,7 @@ def test_empty_windows_are_their_length_and_windows_before_the_start_zero():
 
 def test_values_are_scaled_as_in_training():
     streams = random_streams(1)
-    scaler = ChannelScaler.fit(streams)
+    scaler = ChannelScaler.fit(streams, StandardScaler())
     fitted, own = (LogSignatureFeatures(Embedding(1, scaler=given)).fit(streams) for given in (None, scaler))
     assert fitted == own
     np.testing.assert_array_equal(fitted(streams[1:2]), fitted(streams)[1:2])

@@ -225,7 +225,7 @@ class FittedLogSignatureFeatures:
         for series in np.flatnonzero(events > LONG).tolist():
             index = LogSignatureIndex(scaled[series], self.coordinates)
             out[series] = _query(index, self, float(streams.horizon[series]), in_order=False)
-        return out.reshape(len(streams), -1)
+        return out.reshape(len(streams), len(self.windows) * size)
 
     def online(self) -> "OnlineLogSignatureFeatures":
         """Start a series that is observed one event at a time.
