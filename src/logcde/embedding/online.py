@@ -320,20 +320,17 @@ class OnlineEmbedding:
         Counts and bins are totals, as if they were values. Roughness is the change itself, exact however much came
         before: its last value is set to zero after each event.
         """
-        finite, parts = np.where(np.isinf(rows), np.nan, rows), [rows]
-        if self.coordinates.counts:
-            observed = (~np.isnan(finite)).astype(np.float64)
-            weights = observed if self._hat_basis is None else self._hat_basis.weights(finite)
-            known = self._state[kernels.HEAD + len(self._row) : self._squares.start]
+        channels, coordinates = len(self._row), self.coordinates
+        out = np.empty((len(rows), coordinates.discrete))
+        out[:, :channels] = rows
+        if self._hat_basis is not None:
+            weights = self._hat_basis.weights(np.where(np.isinf(rows), np.nan, rows))
+            known = self._state[kernels.HEAD + channels : self._squares.start]
             totals = known + np.cumsum(np.nan_to_num(weights), axis=0)
-            parts.append(np.where(weights > 0, totals, np.nan))
-        if self.coordinates.roughness:
-            known = self._state[kernels.HEAD : kernels.HEAD + len(self._row)]
-            after = np.concatenate([np.where(self._seen > 0, known, np.nan)[None], finite])
-            last = np.maximum.accumulate(np.where(np.isnan(after), 0, np.arange(len(after))[:, None]), axis=0)
-            with np.errstate(over="ignore"):  # kernels refuse what is infinite
-                parts.append((finite - np.take_along_axis(after, last[:-1], axis=0)) ** 2)
-        return np.concatenate(parts, axis=1)
+            out[:, channels : coordinates.first_roughness] = np.where(weights > 0, totals, np.nan)
+        if coordinates.roughness:
+            kernels.fill_further(self._state, self._seen, coordinates.counted, out)
+        return out
 
     def _position(self, time: float, continuous: Numbers | None) -> np.ndarray:
         """The position of the continuous letters, time included if it is one of several."""

@@ -224,6 +224,32 @@ def first_bad(state, times, values):
     return -1
 
 
+@quick
+def fill_further(state, seen, counted, out):
+    """Fill in what an event adds to letters other than values: counts, if `counted`, and squared changes.
+
+    A row of `out` starts with the values of an event, NaN = not observed, and ends with squared changes, NaN where a
+    channel has no change or no value before, as `seen` says. Counts are totals and come after the values.
+    """
+    d = seen.size
+    first = out.shape[1] - d
+    last = state[HEAD : HEAD + d].copy()
+    total = state[HEAD + d : HEAD + 2 * d].copy()
+    known = seen > 0
+    for n in range(out.shape[0]):
+        for k in range(d):
+            x = out[n, k]
+            observed = x == x and not np.isinf(x)
+            change = x - last[k]
+            out[n, first + k] = change * change if observed and known[k] else np.nan
+            if counted:
+                total[k] += observed
+                out[n, d + k] = total[k] if observed else np.nan
+            if observed:
+                last[k] = x
+                known[k] = True
+
+
 @kernel
 def follow_area(state, times, values, changes, terms, term_area, out):
     """Compose events that have been checked one after another, and write the log-signature after each.
