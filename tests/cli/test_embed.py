@@ -65,6 +65,11 @@ def test_embedding_options(tmp_path):
     made = read(tmp_path / "out.csv")
     assert made.columns == ["id", "start", "stop", "pulse", "temp"]
     np.testing.assert_array_equal(made[:, 3:].to_numpy().astype(np.float32), flat(logsigs))
+    assert embed(tmp_path, frame, "--roughness", "--depth", 1) == 0
+    rough = Embedding(1, roughness=True)(Streams.from_frame(frame, "id", "t", "name", "x"), Partition.uniform(1))
+    made = read(tmp_path / "out.parquet")
+    assert made.columns[3:] == ["pulse", "temp", "#pulse", "#temp", "~pulse", "~temp", "time"]
+    np.testing.assert_array_equal(made[:, 3:].to_numpy(), flat(rough))
     assert embed(tmp_path, frame, "--precision", "float32") == 0
     assert read(tmp_path / "out.parquet").dtypes[3:5] == [polars.Float32] * 2
 

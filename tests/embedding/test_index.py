@@ -125,3 +125,29 @@ def test_index_errors():
     with_dose = streams.with_continuous(["c"], [0.0, HORIZON], [[0.0], [1.0]])
     with pytest.raises(EmbeddingError, match="only continuous channel, but these streams also have c"):
         Embedding().index(with_dose)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_index_in_order_does_not_depend_on_the_rest_of_the_series(depth):
+    rng = np.random.default_rng(depth)
+    times, values, streams = some_streams(rng, sizes=(300,))
+    index, bounds = Embedding(depth).index(streams), np.array([[1.0, 9.0], [0.0, 5.0]])
+    found = index.query([0, 0], bounds[:, 0], bounds[:, 1], in_order=True)
+    assert_close(found, index.query([0, 0], bounds[:, 0], bounds[:, 1]))
+    few = times[0] < 9.0
+    part = Embedding(depth).index(Streams.from_arrays([times[0][few]], [values[0][few]], ("a", "b"), HORIZON))
+    np.testing.assert_array_equal(part.query([0, 0], bounds[:, 0], bounds[:, 1], in_order=True), found)
+
+
+def test_index_set_horizon_moves_the_end_of_a_series():
+    index = Embedding(1).index(Streams.from_arrays([[1.0, 2.0]], [[[1.0], [3.0]]], horizon=5.0))
+    index.set_horizon(0, 2.0)
+    np.testing.assert_array_equal(
+        index.query([0], [1.5], [2.0]), [[2.0, 1.0, 0.5]]
+    )  # the event at the end belongs to it
+    index.set_horizon(0, 9.0)
+    np.testing.assert_array_equal(index.query([0], [1.5], [2.0]), [[0.0, 0.0, 0.5]])
+    np.testing.assert_array_equal(index.query([0], [2.0], [9.0]), [[2.0, 1.0, 7.0]])
+    for time in (1.9, np.inf, np.nan, 0.0):
+        with pytest.raises(StreamError, match="last event is at 2.0"):
+            index.set_horizon(0, time)

@@ -49,6 +49,8 @@ class Embed:
     """Leave out the observation counts of channels as coordinates."""
     no_time: tyro.conf.FlagCreatePairsOff[bool] = False
     """Leave out time as a coordinate."""
+    roughness: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Add the sum of squared changes of each channel, `~name`, as a coordinate."""
     precision: Literal["float32", "float64"] = "float64"
     """Type of the coordinates."""
     rows: int = 500_000
@@ -71,7 +73,9 @@ class Embed:
         from logcde.embedding import Embedding
         from logcde.streams.file_scan import some_streams
 
-        embedding = Embedding(self.depth, not self.no_counts, not self.no_time, np.dtype(self.precision))
+        embedding = Embedding(
+            self.depth, not self.no_counts, not self.no_time, np.dtype(self.precision), roughness=self.roughness
+        )
         with progress_bar("scanning", None) as report:
             scan = self.table.scan(report)
         rule = self.partition.rule(self.table, scan)
@@ -97,7 +101,7 @@ def checked_coordinates(embedding: "Embedding", schema: "Schema") -> "Coordinate
     from logcde.algebra.lyndon import witt_dimensions
 
     channels = len(schema.channels)
-    width = channels * (1 + embedding.counts) + embedding.time
+    width = channels * (1 + embedding.counts + embedding.roughness) + embedding.time
     # At absurd depths the number of coordinates has too many digits to be computed.
     size = sum(witt_dimensions(width, min(embedding.depth, 64)))
     if size > MOST_COORDINATES:

@@ -20,7 +20,7 @@ TIME = "time"
 
 @dataclasses.dataclass(frozen=True)
 class Coordinates:
-    """Letters of the driving path, in order: values, counts (each with its soft bins), continuous channels, time.
+    """Letters of the driving path, in order: values, counts (each with its soft bins), roughness, continuous, time.
 
     Args:
         schema: Channels of the streams.
@@ -29,12 +29,15 @@ class Coordinates:
         time: Whether time is a letter, the last one.
         scaler: Takes values from the units of measurement to the units of the path.
         soft_bins: Bins of the values of each channel, each with a letter that counts the observations near its knot.
+        roughness: Whether each channel has a letter that sums its squared changes.
 
     >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True).letters
     ('a', 'b', '#a', '#b', 'time')
     >>> soft_bins = SoftBins(("a", "b"), ((60.0, 75.0), (0.0,)))
     >>> Coordinates(Schema(("a", "b")), depth=2, counts=True, time=True, soft_bins=soft_bins).letters
     ('a', 'b', '#a', '#a~60', '#a~75', '#b', 'time')
+    >>> Coordinates(Schema(("a", "b")), depth=2, counts=False, time=True, roughness=True).letters
+    ('a', 'b', '~a', '~b', 'time')
     """
 
     schema: Schema
@@ -43,6 +46,7 @@ class Coordinates:
     time: bool
     scaler: ChannelScaler | None = None
     soft_bins: SoftBins | None = None
+    roughness: bool = False
 
     def __post_init__(self) -> None:
         if self.scaler is not None:
@@ -57,7 +61,8 @@ class Coordinates:
         counts = tuple(f"#{name}" for name in channels) if self.counted else ()
         if self.soft_bins is not None:
             counts = count_letters(self.soft_bins)
-        return (*channels, *counts, *self.schema.continuous, *((TIME,) if self.time else ()))
+        roughness = tuple(f"~{name}" for name in channels) if self.roughness else ()
+        return (*channels, *counts, *roughness, *self.schema.continuous, *((TIME,) if self.time else ()))
 
     @functools.cached_property
     def basis(self) -> Basis:
@@ -85,16 +90,26 @@ class Coordinates:
         """Whether each channel has exactly one count and no soft bins."""
         return self.counts and self.soft_bins is None
 
+    @property
+    def plain(self) -> bool:
+        """Whether an observation moves its value and its count, if any, and no further letter."""
+        return self.soft_bins is None and not self.roughness
+
     @functools.cached_property
     def hat_basis(self) -> HatBasis | None:
         """How observations are split between soft bins, if there are any."""
         return None if self.soft_bins is None else HatBasis.of(self.soft_bins, self.scaler)
 
     @property
-    def discrete(self) -> int:
-        """Number of letters that move at events only; the continuous ones come after them."""
+    def first_roughness(self) -> int:
+        """Number of values, counts and soft bins: where the letters of roughness start, if there are any."""
         bins = 0 if self.hat_basis is None else int(self.hat_basis.starts[-1])
         return self.channels * (2 if self.counted else 1) + bins
+
+    @property
+    def discrete(self) -> int:
+        """Number of letters that move at events only; the continuous ones come after them."""
+        return self.first_roughness + (self.channels if self.roughness else 0)
 
     @functools.cached_property
     def term_coordinates(self) -> Float64[np.ndarray, "term lie"]:
@@ -112,12 +127,12 @@ class Coordinates:
 
 
 def values_of(letters: Sequence[str]) -> tuple[int, ...]:
-    """Positions of the letters that are values of channels: neither counts nor time.
+    """Positions of the letters that are values of channels: neither counts, roughness nor time.
 
-    >>> values_of(("a", "b", "#a", "#b", "time"))
+    >>> values_of(("a", "b", "#a", "#b", "~a", "~b", "time"))
     (0, 1)
     """
-    return tuple(place for place, name in enumerate(letters) if not name.startswith("#") and name != TIME)
+    return tuple(place for place, name in enumerate(letters) if not name.startswith(("#", "~")) and name != TIME)
 
 
 def time_of(letters: Sequence[str]) -> int | None:

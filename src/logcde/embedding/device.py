@@ -347,7 +347,7 @@ def _gap_increments(padded: PaddedStreams) -> Levels:
 
 
 def _event_increments(padded: PaddedStreams) -> Levels:
-    """Lowest levels of each step's event, zero where there is none: changes and counts, then higher-order terms."""
+    """Lowest levels of each step's event, zero where there is none: letters, then higher-order terms."""
     coordinates, basis = padded.coordinates, padded.coordinates.basis
     before = jnp.take_along_axis(padded.values, jnp.maximum(padded.previous, 0), axis=0)
     change = padded.values - jnp.where(padded.previous >= 0, before, 0)
@@ -357,6 +357,8 @@ def _event_increments(padded: PaddedStreams) -> Levels:
         parts.append(jnp.where(padded.observed[:, hat_basis.channel], hat_basis.weights(padded.values), 0))
     elif coordinates.counts:
         parts.append(padded.observed.astype(change.dtype))
+    if coordinates.roughness:
+        parts.append(jnp.where(padded.observed & (padded.previous >= 0), change**2, 0))
     letters = jnp.pad(jnp.concatenate(parts, axis=1), ((0, 0), (0, basis.width - coordinates.discrete)))
     increments = (letters, *(apply(term_map, padded.terms) for term_map in _term_maps(coordinates)))
     event = padded.steps.event

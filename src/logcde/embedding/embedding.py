@@ -32,6 +32,11 @@ WITHOUT_TIME = (
     "does not change any log-signature, nor does the length of a gap or of the horizon. Continuous channels, if there "
     "are any, must be moved in time along with the events."
 )
+WITHOUT_COUNTS_BUT_ROUGHNESS = (
+    "Without counts, an observation that repeats the last value of its channel leaves no trace: adding or removing "
+    "such observations anywhere does not change the path. A first value of 0, the base point, leaves a trace only in "
+    "the roughness of the next one."
+)
 CLIPPED = (
     "Values beyond the limits of their channel's scale are replaced by these limits: how far beyond they are leaves no "
     "trace."
@@ -42,13 +47,16 @@ NOTHING = (
 )
 
 
-def invariances(*, depth: int, counts: bool, time: bool, clipped: bool = False) -> tuple[str, ...]:
+def invariances(
+    *, depth: int, counts: bool, time: bool, clipped: bool = False, roughness: bool = False
+) -> tuple[str, ...]:
     """Say in sentences which different data an embedding with these options cannot tell apart.
 
     >>> print(invariances(depth=2, counts=False, time=True)[0][:80])
     Without counts, an observation that repeats the last value of its channel leaves
     """
-    cases = ((WITHOUT_COUNTS, counts), (WITHOUT_TIME, time), (CLIPPED, not clipped))
+    repeated = WITHOUT_COUNTS_BUT_ROUGHNESS if roughness else WITHOUT_COUNTS
+    cases = ((repeated, counts), (WITHOUT_TIME, time), (CLIPPED, not clipped))
     dropped = [sentence for sentence, kept in cases if not kept]
     return (*dropped, _truncation(depth)) if dropped else (f"{NOTHING} {_truncation(depth)}",)
 
@@ -77,6 +85,9 @@ class Embedding:
         scaler: Scales values, in training and online alike.
         soft_bins: Give each channel further coordinates, one for each bin of its values: a soft histogram. An
             observation is split linearly between the two nearest knots; all bins of a channel add up to its count.
+        roughness: Give each channel a further coordinate, which sums its squared changes: twice the area between the
+            lead and the lag of the channel, or its quadratic variation as observed. The first observation of a channel
+            adds nothing, because no value comes before it: the step from the base point 0 is no change.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
     >>> logsigs = Embedding(depth=2)(streams, Partition.uniform(2))
@@ -88,6 +99,9 @@ class Embedding:
     >>> logsigs = Embedding(depth=1, soft_bins=soft_bins)(streams, Partition.uniform(1))
     >>> dict(zip(logsigs.basis.labels, logsigs.values[0, 0].tolist()))
     {'pulse': 4.0, '#pulse': 3.0, '#pulse~4': 2.25, '#pulse~8': 0.75, 'time': 4.0}
+    >>> logsigs = Embedding(depth=1, roughness=True)(streams, Partition.uniform(2))
+    >>> logsigs.basis.labels, logsigs.values[0].tolist()
+    (('pulse', '#pulse', '~pulse', 'time'), [[6.0, 2.0, 1.0, 2.0], [-2.0, 1.0, 4.0, 2.0]])
     """
 
     depth: int = 2
@@ -96,6 +110,7 @@ class Embedding:
     dtype: DTypeLike = np.float64
     scaler: ChannelScaler | None = None
     soft_bins: SoftBins | None = None
+    roughness: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.depth, bool) or not isinstance(self.depth, int | np.integer) or self.depth < 1:
@@ -110,7 +125,7 @@ class Embedding:
 
     def coordinates(self, schema: Schema) -> Coordinates:
         """Coordinates of the driving path for streams of this schema."""
-        return Coordinates(schema, self.depth, self.counts, self.time, self.scaler, self.soft_bins)
+        return Coordinates(schema, self.depth, self.counts, self.time, self.scaler, self.soft_bins, self.roughness)
 
     def basis(self, schema: Schema) -> Basis:
         """Basis of the log-signatures of streams of this schema.
@@ -157,7 +172,9 @@ class Embedding:
         True
         """
         clipped = self.scaler is not None and self.scaler.limited
-        return invariances(depth=self.depth, counts=self.counts, time=self.time, clipped=clipped)
+        return invariances(
+            depth=self.depth, counts=self.counts, time=self.time, clipped=clipped, roughness=self.roughness
+        )
 
     def online(self, schema: Schema, start: float = 0.0, continuous: Numbers | None = None) -> OnlineEmbedding:
         """Start a stream that is embedded one event at a time.

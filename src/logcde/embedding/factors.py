@@ -10,10 +10,10 @@ Knows nothing of depths and kernels' states: see `logcde.embedding.host`.
 """
 
 import numpy as np
-from jaxtyping import Float64, Int32, Int64
+from jaxtyping import Float, Float64, Int32, Int64
 
 from logcde.embedding.coordinates import Coordinates
-from logcde.kernels.events import increments, locate
+from logcde.kernels.events import increments, locate, locate_windows, squared_increments
 from logcde.kernels.records import Events, Factors, Intervals
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
@@ -40,6 +40,25 @@ def intervals_of(streams: Streams, cuts: Cuts) -> Intervals:
     return found
 
 
+def windows_of(
+    streams: Streams,
+    series: Int64[np.ndarray, "window"],
+    start: Float64[np.ndarray, "window"],
+    stop: Float64[np.ndarray, "window"],
+) -> Intervals:
+    """Assign events to windows of given series, which may overlap; those that end at the horizon take an event there.
+
+    >>> streams = Streams.from_arrays([[0.0, 1.0, 2.0]], [[[1.0], [2.0], [3.0]]])
+    >>> found = windows_of(streams, np.array([0, 0]), np.array([0.0, 0.5]), np.array([1.0, 2.0]))
+    >>> found.begin, found.end
+    (array([0, 1]), array([1, 3]))
+    """
+    begin, end = np.empty((2, len(series)), np.int64)
+    found = Intervals(series, begin, end, start, stop)
+    spread(locate_windows, np.ones(len(series)), events_of(streams), stop == streams.horizon[series], found)
+    return found
+
+
 def increments_of(streams: Streams, threads: int | None = None) -> Float64[np.ndarray, "obs"]:
     """Each observation's change since the previous one of its channel, starting from the base point zero.
 
@@ -49,6 +68,18 @@ def increments_of(streams: Streams, threads: int | None = None) -> Float64[np.nd
     out = np.empty(len(streams.value))
     channels = len(streams.schema.channels)
     spread(increments, np.diff(streams.offsets), events_of(streams), channels, out, threads=threads)
+    return out
+
+
+def squared_increments_of(streams: Streams, threads: int | None = None) -> Float64[np.ndarray, "obs"]:
+    """The square of each observation's change; the first of a channel has nothing before it and adds nothing.
+
+    >>> squared_increments_of(Streams.from_arrays([[0.0, 1.0]], [[[2.0, 7.0], [5.0, np.nan]]]))
+    array([0., 0., 9.])
+    """
+    out = np.empty(len(streams.value))
+    channels = len(streams.schema.channels)
+    spread(squared_increments, np.diff(streams.offsets), events_of(streams), channels, out, threads=threads)
     return out
 
 
@@ -62,9 +93,26 @@ def entries_of(
     [[2.0], [7.0], [3.0]]
     """
     change = increments_of(streams, threads)
-    if coordinates.hat_basis is None:
-        return streams.channel[:, None], change[:, None]
-    return coordinates.hat_basis.entries(streams.channel, streams.value, change, threads)
+    square = squared_increments_of(streams, threads) if coordinates.roughness else None
+    return observation_entries(streams.channel, streams.value, change, square, coordinates, threads)
+
+
+def observation_entries(
+    channel: Int32[np.ndarray, "obs"],
+    value: Float[np.ndarray, "obs"],
+    change: Float64[np.ndarray, "obs"],
+    square: Float64[np.ndarray, "obs"] | None,
+    coordinates: Coordinates,
+    threads: int | None = None,
+) -> tuple[Int32[np.ndarray, "obs entry"], Float64[np.ndarray, "obs entry"]]:
+    """`entries_of` for observations whose changes are known, and their squares if the letters include roughness."""
+    letters, amounts = channel[:, None], change[:, None]
+    if coordinates.hat_basis is not None:
+        letters, amounts = coordinates.hat_basis.entries(channel, value, change, threads)
+    if square is not None:
+        letters = np.column_stack([letters, channel + np.int32(coordinates.first_roughness)])
+        amounts = np.column_stack([amounts, square])
+    return letters, amounts
 
 
 def factors_of(

@@ -43,16 +43,25 @@ def embed(
 
 
 def compose(
-    streams: Streams, intervals: Intervals, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
+    streams: Streams,
+    intervals: Intervals,
+    coordinates: Coordinates,
+    dtype: DTypeLike,
+    threads: int | None = None,
+    in_order: bool = False,
 ) -> Float[np.ndarray, "interval lie"]:
-    """Compute the log-signature of each interval; intervals must be in the order of their series."""
+    """Compute the log-signature of each interval; intervals must be in the order of their series.
+
+    If `in_order`, factors are composed one by one, never several intervals at a time: slower for streams that observe
+    all their channels together, and to the bit the numbers of `LogSignatureIndex.query(..., in_order=True)`.
+    """
     out = np.empty((intervals.size, coordinates.basis.dimension), dtype)
     if not intervals.size:
         return out
     width, depth = coordinates.basis.width, coordinates.depth
     state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)
-    plain = streams.knots is None and not len(coordinates.term_support) and coordinates.soft_bins is None
-    if streams.synchronous and plain and state <= DENSE_STATE:
+    plain = coordinates.plain and streams.knots is None and not len(coordinates.term_support)
+    if streams.synchronous and plain and not in_order and state <= DENSE_STATE:
         _compose_dense(streams, intervals, coordinates, out, threads)
     else:
         _compose_sparse(streams, intervals, coordinates, out, threads)

@@ -12,7 +12,7 @@ from jaxtyping import Float64
 
 from logcde._typing import Numbers
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.factors import entries_of
+from logcde.embedding.factors import entries_of, observation_entries
 from logcde.embedding.host import elements, logarithms, tensor_size
 from logcde.errors import EmbeddingError, StreamError, Where
 from logcde.kernels import tree
@@ -52,10 +52,19 @@ class LogSignatureIndex:
     def __len__(self) -> int:
         return len(self._series)
 
-    def query(self, series: Numbers, start: Numbers, stop: Numbers) -> Float64[np.ndarray, "query lie"]:
+    def query(
+        self, series: Numbers, start: Numbers, stop: Numbers, *, in_order: bool = False
+    ) -> Float64[np.ndarray, "query lie"]:
         """Compute the log-signature of series number `series[q]` over [start[q], stop[q]) for every query q.
 
         As everywhere, an event at `stop` belongs to the next interval, unless `stop` is the horizon.
+
+        Args:
+            series: Number of the series of each query.
+            start: Where each interval starts.
+            stop: Where it stops.
+            in_order: Compose the events of an interval one by one, without the tree, at a cost linear in their number.
+                Numbers then do not depend on what else is in the index, and are to the bit those of offline windows.
         """
         which, a, b = np.broadcast_arrays(
             np.atleast_1d(np.asarray(series)), np.asarray(start, np.float64), np.asarray(stop, np.float64)
@@ -64,7 +73,7 @@ class LogSignatureIndex:
         order = np.argsort(which, kind="stable")
         edges = np.flatnonzero(np.diff(which[order], prepend=-1, append=-1))
         for rows in np.split(order, edges[1:-1]) if len(order) else ():
-            out[rows] = self._at(int(which[rows[0]])).query(a[rows], b[rows])
+            out[rows] = self._at(int(which[rows[0]])).query(a[rows], b[rows], in_order)
         return out
 
     def sliding(
@@ -94,6 +103,17 @@ class LogSignatureIndex:
     ) -> None:
         """Append one event to a series; its horizon moves to the event if that is later."""
         self._at(series).append(time, values, terms or {})
+
+    def set_horizon(self, series: int, time: float) -> None:
+        """Set the horizon of a series, for one that grows: now, at or after its last event.
+
+        >>> from logcde import Embedding
+        >>> index = Embedding(depth=1).index(Streams.from_arrays([[1.0]], [[[5.0]]]))
+        >>> index.set_horizon(0, 3.0)
+        >>> index.query(series=[0], start=[1.0], stop=[3.0])
+        array([[5., 1., 2.]])
+        """
+        self._at(series).set_horizon(time)
 
     def correct(self, series: int, time: float, values: Mapping[str, float]) -> None:
         """Replace values that were observed at this time."""
@@ -133,7 +153,7 @@ class _Column:
 class _IndexedSeries:
     """One series: its events in columns that grow, and the tree over its buckets.
 
-    All observations have the same number of entries: one, or four with soft bins.
+    All observations have the same number of entries: one, or four with soft bins, and one more with roughness.
     """
 
     def __init__(
@@ -171,7 +191,7 @@ class _IndexedSeries:
     def _shape(self) -> tuple[int, int]:
         return self._coordinates.basis.width, self._coordinates.depth
 
-    def query(self, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
+    def query(self, start: np.ndarray, stop: np.ndarray, in_order: bool) -> np.ndarray:
         bad = np.flatnonzero(~((start >= 0) & (start < stop) & (stop <= self._horizon)))
         if len(bad):
             others = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
@@ -186,7 +206,7 @@ class _IndexedSeries:
         # Whole buckets strictly inside, if there are any; the events at the two ends are composed here.
         low = begin // BUCKET + 1
         high = np.minimum(end // BUCKET, self._buckets)
-        inside = low < high
+        inside = (low < high) & (not in_order)
         low, high = np.where(inside, low, 0), np.where(inside, high, 0)
         left_end, right_begin = np.where(inside, low * BUCKET, end), np.where(inside, high * BUCKET, end)
         stamps = np.append(times, np.inf)
@@ -253,6 +273,16 @@ class _IndexedSeries:
         self._entry_offsets.extend([self._value.size * self._entries])
         self._horizon = max(self._horizon, time)
         self._fill()
+
+    def set_horizon(self, time: float) -> None:
+        reached = self._times.array[-1] if self._times.size else 0.0
+        if not (reached <= time < np.inf and time > 0):
+            raise StreamError(
+                f"The horizon of {self._name} cannot be {time}: its last event is at {reached}.",
+                "Choose a positive, finite time, at or after the last event.",
+                where=Where(series=self._id, stamp=time),
+            )
+        self._horizon = float(time)
 
     def correct(self, time: float, values: Mapping[str, float]) -> None:
         event, entries = self._find(time)
@@ -352,12 +382,13 @@ class _IndexedSeries:
             return
         before, channel, value = self._before.array[row], self._channel.array[row], self._value.array[row]
         change = value - (self._value.array[before] if before >= 0 else 0.0)
-        hat_basis = self._coordinates.hat_basis
-        if hat_basis is None:
+        if self._entries == 1:
             self._letter.array[row], self._amount.array[row] = channel, change
         else:
-            entries = hat_basis.entries(np.array([channel]), np.array([value]), np.array([change]))
-            self._letter.array[row], self._amount.array[row] = entries[0][0], entries[1][0]
+            square = np.array([change**2 if before >= 0 else 0.0]) if self._coordinates.roughness else None
+            given = (np.array([channel]), np.array([value]), np.array([change]), square)
+            letters, amounts = observation_entries(*given, self._coordinates)
+            self._letter.array[row], self._amount.array[row] = letters[0], amounts[0]
 
     def _fill(self) -> None:
         """Put every full bucket into the tree; the events after the last full bucket stay outside."""

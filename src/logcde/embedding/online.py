@@ -52,7 +52,7 @@ class OnlineEmbedding:
         self._area = coordinates.depth == 2
         self._continuous_channels = bool(coordinates.schema.continuous)
         self._hat_basis = coordinates.hat_basis
-        self._letters_as_given = not self._continuous_channels and self._hat_basis is None
+        self._letters_as_given = not self._continuous_channels and coordinates.plain
         self._plain = self._area and self._letters_as_given
         self._dimension = coordinates.basis.dimension
         self._row = np.full(coordinates.channels, np.nan)
@@ -62,9 +62,11 @@ class OnlineEmbedding:
         self._no_terms = np.zeros(len(self._support))
         self._areas = self._support - coordinates.basis.width
         alphabet = coordinates.alphabet
-        if self._hat_basis is not None:
-            # Kernels take counts and bins as further channels, whose values are the totals so far.
-            alphabet = alphabet._replace(channels=coordinates.discrete)
+        if not coordinates.plain:
+            # Kernels take counts, bins and roughness as further channels.
+            alphabet = alphabet._replace(channels=coordinates.discrete, counted=False)
+        self._seen = np.zeros(coordinates.channels if coordinates.roughness else 0)
+        self._squares = slice(kernels.HEAD + coordinates.first_roughness, kernels.HEAD + coordinates.discrete)
         if self._area:
             rest = sum(part.size for part in area_state(alphabet.width - alphabet.timed))
             rest += alphabet.width * (alphabet.width - 1) // 2 if len(self._support) else 0
@@ -122,6 +124,9 @@ class OnlineEmbedding:
                     kernels.add_areas(self._state, given, self._areas)
             else:
                 code = kernels.observe_tensor(self._state, time, row, given, *self._term_map)
+            if code > 0 and self._seen.size:
+                self._state[self._squares] = 0.0
+                self._seen[~np.isnan(row[: self._seen.size])] = 1.0
         if code < 0:
             self._refuse(code, time, row)
 
@@ -168,18 +173,20 @@ class OnlineEmbedding:
         given = np.zeros((len(stamps), len(self._support)))
         if terms is not None:
             given = self._lie(np.asarray(terms, np.float64))
+        if not self.coordinates.plain:
+            rows = self._further_channels(rows)
         bad = kernels.first_bad(self._state, stamps, rows)
         if bad >= 0:
             infinite = np.flatnonzero(np.isinf(rows[bad]))
             code = kernels.INFINITE - int(infinite[0]) if len(infinite) else kernels.BACKWARDS
             self._refuse(code, float(stamps[bad]), rows[bad])
-        if self._hat_basis is not None:
-            rows = self._with_bins(rows)
         out = np.empty((len(stamps), self._dimension))
+        squares = self.coordinates.first_roughness if self._seen.size else rows.shape[1]
         if self._area:
-            kernels.follow_area(self._state, stamps, rows, given, self._areas, out)
+            kernels.follow_area(self._state, stamps, rows, squares, given, self._areas, out)
         else:
-            kernels.follow_tensor(self._state, stamps, rows, given, self._term_map, self._log_map, out)
+            kernels.follow_tensor(self._state, stamps, rows, squares, given, self._term_map, self._log_map, out)
+        self._seen[~np.isnan(rows[:, : self._seen.size]).all(axis=0)] = 1.0
         return out
 
     def knot(self, time: float, continuous: Numbers | None) -> None:
@@ -243,18 +250,18 @@ class OnlineEmbedding:
 
     def state(self) -> Float64[np.ndarray, "state"]:
         """The whole state as one array of numbers, for `restore`."""
-        return np.concatenate([self._state, self._here])
+        return np.concatenate([self._state, self._here, self._seen])
 
     def restore(self, state: Float64[np.ndarray, "state"]) -> "OnlineEmbedding":
         """Continue from a saved `state` of the same embedding and schema."""
         mine = self._state[kernels.CHANNELS : kernels.HEAD]
-        if len(state) != len(self._state) + len(self._here) or not np.array_equal(
-            state[kernels.CHANNELS : kernels.HEAD], mine
-        ):
+        size = len(self._state) + len(self._here) + len(self._seen)
+        if len(state) != size or not np.array_equal(state[kernels.CHANNELS : kernels.HEAD], mine):
             raise EmbeddingError(
                 "This state belongs to another embedding or schema.", "Restore it with the embedding that saved it."
             )
-        self._state, self._here = np.split(np.array(state, np.float64), [len(self._state)])
+        ends = [len(self._state), len(self._state) + len(self._here)]
+        self._state, self._here, self._seen = np.split(np.array(state, np.float64), ends)
         return self
 
     def copy(self) -> "OnlineEmbedding":
@@ -301,19 +308,29 @@ class OnlineEmbedding:
 
     def _prepare(self, time: float, row: np.ndarray, continuous: Numbers | None) -> np.ndarray:
         """Move the continuous channels to the time of an event and return the row that kernels take."""
-        if self._hat_basis is not None and row.shape != self._row.shape:
+        if not self.coordinates.plain and row.shape != self._row.shape:
             self._refuse(kernels.MISFIT, time, row)
         if self._continuous_channels:
             self.knot(time, continuous)
-        return row if self._hat_basis is None else self._with_bins(row[None])[0]
+        return row if self.coordinates.plain else self._further_channels(row[None])[0]
 
-    def _with_bins(self, rows: np.ndarray) -> np.ndarray:
-        """Append to each row of values the totals of counts and bins after it, NaN where they do not change."""
-        assert self._hat_basis is not None
-        weights = self._hat_basis.weights(np.where(np.isinf(rows), np.nan, rows))
-        known = self._state[kernels.HEAD + len(self._row) : kernels.HEAD + self.coordinates.discrete]
-        totals = known + np.cumsum(np.nan_to_num(weights), axis=0)
-        return np.concatenate([rows, np.where(weights > 0, totals, np.nan)], axis=1)
+    def _further_channels(self, rows: np.ndarray) -> np.ndarray:
+        """Append to each row of values what other letters get from it, NaN where they do not change.
+
+        Counts and bins are totals, as if they were values. Roughness is the change itself, exact however much came
+        before: its last value is set to zero after each event.
+        """
+        channels, coordinates = len(self._row), self.coordinates
+        out = np.empty((len(rows), coordinates.discrete))
+        out[:, :channels] = rows
+        if self._hat_basis is not None:
+            weights = self._hat_basis.weights(np.where(np.isinf(rows), np.nan, rows))
+            known = self._state[kernels.HEAD + channels : self._squares.start]
+            totals = known + np.cumsum(np.nan_to_num(weights), axis=0)
+            out[:, channels : coordinates.first_roughness] = np.where(weights > 0, totals, np.nan)
+        if coordinates.roughness:
+            kernels.fill_further(self._state, self._seen, coordinates.counted, out)
+        return out
 
     def _position(self, time: float, continuous: Numbers | None) -> np.ndarray:
         """The position of the continuous letters, time included if it is one of several."""
@@ -345,7 +362,7 @@ class OnlineEmbedding:
                 where=Where(stamp=time),
             )
         if code <= kernels.INFINITE:
-            name = self.coordinates.schema.channels[kernels.INFINITE - code]
+            name = self.coordinates.letters[kernels.INFINITE - code]
             raise StreamError(
                 f"Channel {name!r} is infinite at {time}.", NOT_OBSERVED, where=Where(channel=name, stamp=time)
             )

@@ -23,6 +23,20 @@ def increments(first, last, events, channels, out):
 
 
 @kernel
+def squared_increments(first, last, events, channels, out):
+    """Write the square of each observation's change, 0 for the first of its channel, for series `first` to `last`."""
+    offsets, obs_offsets, channel, value = events.offsets, events.obs_offsets, events.channel, events.value
+    previous = np.empty(channels)
+    for series in range(first, last):
+        previous[:] = np.nan
+        for obs in range(obs_offsets[offsets[series]], obs_offsets[offsets[series + 1]]):
+            k = channel[obs]
+            change = value[obs] - previous[k]
+            out[obs] = change * change if change == change else 0.0
+            previous[k] = value[obs]
+
+
+@kernel
 def split_between_knots(first, last, channel, value, offsets, knots, letter, letters, amounts):
     """Split each observation linearly between the two nearest knots of its channel, for blocks `first` to `last`.
 
@@ -124,6 +138,21 @@ def locate(first, last, events, cut_offsets, cuts, intervals):
                 series[q] = s
                 begin[q] = event
                 start[q] = point
+
+
+@kernel
+def locate_windows(first, last, events, last_of_series, intervals):
+    """Fill in `begin` and `end` of intervals `first` to `last`, which may overlap.
+
+    Intervals are half-open; one that is `last_of_series` also takes an event at its end.
+    """
+    offsets, times = events.offsets, events.times
+    series, begin, end, start, stop = intervals
+    for q in range(first, last):
+        low = offsets[series[q]]
+        high = offsets[series[q] + 1]
+        begin[q] = search(times, low, high, start[q])
+        end[q] = high if last_of_series[q] else search(times, begin[q], high, stop[q])
 
 
 @kernel

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.factors import increments_of, intervals_of
+from logcde.embedding.factors import increments_of, intervals_of, squared_increments_of
 from logcde.paths.rounding import EPSILON, Rows, alike, interval_of_events
 from logcde.streams import Cuts, Streams
 from logcde.streams.ragged import offsets_of, owners
@@ -64,6 +64,8 @@ def path_labels(streams: Streams, coordinates: Coordinates, cuts: Cuts | None) -
         (observations, streams.value[seen]),
         (events, terms[kept]),
     ]
+    if coordinates.roughness:  # says whether an observation that was left out came before
+        columns.append((observations, squared_increments_of(streams)[seen]))
     if coordinates.time:
         columns += [(every, streams.horizon), (events, streams.times[kept]), *_continuous(streams)]
         return _labels(columns, len(streams))

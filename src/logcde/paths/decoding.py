@@ -51,7 +51,7 @@ def _decode(path: RealisedPath) -> Streams:
     moved = last > first
     begin, end = first[moved], last[moved]
 
-    counts = slice(coordinates.channels, coordinates.discrete)
+    counts = slice(coordinates.channels, coordinates.first_roughness)
     counted = positions[end, counts] != positions[begin, counts]
     if coordinates.hat_basis is not None:
         counted = np.logical_or.reduceat(counted, coordinates.hat_basis.starts[:-1], axis=1)

@@ -23,6 +23,7 @@ from jaxtyping import Float64, Int64
 from logcde.algebra import Basis, SparseMap
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.embedding import Embedding
+from logcde.embedding.factors import squared_increments_of
 from logcde.paths.path import RealisedPath
 from logcde.streams import Streams, Term
 from logcde.streams.ragged import offsets_of, owners
@@ -118,6 +119,10 @@ def _events(series: Streams, coordinates: Coordinates) -> _Events:
         states = np.concatenate([states, np.cumsum(weights, axis=0)], axis=1)
     elif coordinates.counts:
         states = np.concatenate([states, np.cumsum(observed, axis=0)], axis=1)
+    if coordinates.roughness:
+        squares = np.zeros((count + 1, channels))
+        squares[event + 1, series.channel] = squared_increments_of(series)
+        states = np.concatenate([states, np.cumsum(squares, axis=0)], axis=1)
 
     reached = np.array([term.degree <= coordinates.depth for term in series.schema.terms], bool)
     amounts = np.where(reached, series.terms, 0.0)

@@ -130,10 +130,10 @@ def check_names(names: Sequence) -> None:
             raise StreamError(f"{name!r} is not a channel name.", "Names are non-empty strings.")
         if name in seen:
             raise StreamError(f"Two channels are named {name!r}.", "Rename one of them.", where=Where(channel=name))
-        if name == "time" or name.startswith("#"):
+        if name == "time" or name.startswith(("#", "~")):
             raise StreamError(
-                f'The channel name {name!r} is taken: "time" and names that begin with "#" are coordinates that the '
-                "embedding adds by itself.",
+                f'The channel name {name!r} is taken: "time" and names that begin with "#" or "~" are coordinates that '
+                "the embedding adds by itself.",
                 "Rename the channel.",
                 where=Where(channel=name),
             )

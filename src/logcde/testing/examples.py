@@ -55,8 +55,8 @@ def coordinates_of(basis: Basis) -> Coordinates | None:
     True
     """
     names = tuple(basis.letters[place] for place in values_of(basis.letters))
-    counts = any(letter.startswith("#") for letter in basis.letters)
+    counts, roughness = (any(letter.startswith(mark) for letter in basis.letters) for mark in "#~")
     if not names:
         return None
-    coordinates = Coordinates(Schema(names), basis.depth, counts, "time" in basis.letters)
+    coordinates = Coordinates(Schema(names), basis.depth, counts, "time" in basis.letters, roughness=roughness)
     return coordinates if coordinates.basis == basis else None

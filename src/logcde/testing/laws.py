@@ -121,7 +121,11 @@ def predictor_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
     rng = np.random.default_rng(0)
     schema = dataclasses.replace(coordinates.schema, clock=NumericClock())
     embedding = Embedding(
-        coordinates.depth, counts=coordinates.counts, time=coordinates.time, soft_bins=coordinates.soft_bins
+        coordinates.depth,
+        counts=coordinates.counts,
+        time=coordinates.time,
+        soft_bins=coordinates.soft_bins,
+        roughness=coordinates.roughness,
     )
     times, points = np.arange(7) / 4, np.array([0.0, 0.5, 1.25, 1.75, 2.0])
     values = rng.normal(size=(len(times), len(schema.channels)))
