@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import logcde as lc
 from logcde.errors import DatasetError
-from logcde.estimators import LogCDEClassifier
+from logcde.estimators import LogCDEClassifier, LogSLiCE
 
 
 def stays(count: int) -> tuple[lc.Streams, np.ndarray]:
@@ -42,14 +42,17 @@ def main(count: int = 2000, steps: int | None = None) -> float:
     streams, died = stays(count)
     print(streams)
     train, test = np.split(np.random.default_rng(0).permutation(len(streams)), [int(0.8 * len(streams))])
-    classifier = LogCDEClassifier(max_iter=steps, random_state=0).fit(streams[train], died[train])
+    classifier = LogCDEClassifier(random_state=0).fit(streams[train], died[train])
     probability = classifier.predict_proba(streams[test])[:, 1]
     area = float(roc_auc_score(died[test], probability))
     print(f"AUROC on {len(test)} test stays: {area:.3f}")
+    network = LogCDEClassifier(learner=LogSLiCE(steps=steps), random_state=0).fit(streams[train], died[train])
+    alone = roc_auc_score(died[test], network.predict_proba(streams[test])[:, 1])
+    print(f"A Log-SLiCE alone, whose predictions can be attributed to single observations: {alone:.3f}")
 
     # By how much each observation moves the log odds of the stay with the highest probability.
     one = streams[[test[np.argmax(probability)]]]
-    found = lc.attribute(classifier.model_, one)
+    found = lc.attribute(network.model_, one)
     hours = np.repeat(one.times, np.diff(one.obs_offsets))
     print(
         f"Stay {one.ids[0]}: log odds {found.prediction:+.2f}, with ordinary values {found.ordinary:+.2f}; mostly from"

@@ -11,7 +11,7 @@ def test_quickstart(capsys):
 
 
 def test_data_frame(capsys):
-    assert data_frame.main(patients=12, steps=3).shape == (12, 2)
+    assert data_frame.main(patients=12).shape == (12, 2)
     shown = capsys.readouterr().out
     assert "Settings, and why:" in shown
     assert "pulse" in shown

@@ -44,7 +44,11 @@ def test_clone_keeps_parameters():
 
 def test_random_state_determines_predictions():
     def found(random_state):
-        return LogCDEClassifier(learner=LogSLiCE(steps=20), random_state=random_state).fit(values(), labels()).predict_proba(values())
+        return (
+            LogCDEClassifier(learner=LogSLiCE(steps=20), random_state=random_state)
+            .fit(values(), labels())
+            .predict_proba(values())
+        )
 
     np.testing.assert_array_equal(found(0), found(0))
     np.testing.assert_array_equal(found(np.random.RandomState(7)), found(np.random.RandomState(7)))

@@ -55,6 +55,8 @@ def test_interrupted_fit_is_resumed(tmp_path, monkeypatch):
 def test_second_fit_of_same_shape_compiles_nothing(caplog):
     LogCDEClassifier(**QUICK).fit(values(), labels()).predict(values())
     with jax.log_compiles(), caplog.at_level("WARNING"):
-        LogCDEClassifier(learner=LogSLiCE(steps=20), random_state=3).fit(3 * values(2) + 1, labels(2)).predict(values(1)[:5])
+        LogCDEClassifier(learner=LogSLiCE(steps=20), random_state=3).fit(3 * values(2) + 1, labels(2)).predict(
+            values(1)[:5]
+        )
     compiled = [one.getMessage() for one in caplog.records if "Finished XLA compilation" in one.getMessage()]
     assert not [one for one in compiled if "run" in one or "one_by_one" in one], compiled

@@ -16,6 +16,7 @@ from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array, column_or_1d
 from logcde.estimators.base import AbstractLogCDE
 from logcde.estimators.data import Layout, align_targets, check_targets_given, weights_of
+from logcde.estimators.explaining import occlude
 from logcde.estimators.learners import AbstractLearner
 from logcde.models.heads import log_softmax
 from logcde.streams import Streams
@@ -109,6 +110,22 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
             )
         predicted = self.classes_[np.argmax(self._probabilities(streams), axis=1)]
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def explain(self, X: Any, parts: int = 4) -> Float64[np.ndarray, "series channel part"]:
+        """Return what each channel contributes in each part of a series.
+
+        That is the log-probability of the predicted class, minus that without these observations. It costs one
+        prediction for each channel and part.
+
+        Args:
+            X: The series.
+            parts: Number of equal parts of each series.
+        """
+        streams = self._read_further(X)
+        chosen = np.argmax(self._outputs(streams), axis=1)[:, None]
+        return occlude(
+            lambda some: np.take_along_axis(log_softmax(self._outputs(some)), chosen, axis=1)[:, 0], streams, parts
+        )
 
     def _probabilities(self, streams: Streams) -> Float64[np.ndarray, "series class"]:
         return np.exp(log_softmax(self._outputs(streams)))

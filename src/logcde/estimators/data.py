@@ -280,7 +280,9 @@ def weights_of(weight: Any, streams: Streams) -> Float64[np.ndarray, "series"]:
             f"sample_weight has shape {found.shape}, but there are {len(streams)} series.", "Give one weight for each."
         )
     if not (np.isfinite(found).all() and (found >= 0).all()):
-        raise TrainingError("sample_weight has numbers below 0, infinite ones or NaN.", "Give 0 or more to each series.")
+        raise TrainingError(
+            "sample_weight has numbers below 0, infinite ones or NaN.", "Give 0 or more to each series."
+        )
     if not found.any():
         raise TrainingError("sample_weight has the weight zero for all series.", "Give some of them a positive one.")
     return found

@@ -11,6 +11,7 @@ from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array, column_or_1d
 from logcde.estimators.base import AbstractLogCDE
 from logcde.estimators.data import align_targets, check_targets_given, weights_of
+from logcde.estimators.explaining import occlude
 from logcde.streams import Streams
 
 
@@ -48,6 +49,17 @@ class LogCDERegressor(RegressorMixin, AbstractLogCDE):
         streams = self._read_further(X)
         targets = align_targets(y, streams, self.flat_)
         return float(r2_score(targets, self._predictions(streams), sample_weight=sample_weight))
+
+    def explain(self, X: Any, parts: int = 4) -> Float64[np.ndarray, "series channel part"]:
+        """Return what each channel contributes in each part of a series.
+
+        That is the prediction, minus that without these observations. It costs one prediction for each channel and part.
+
+        Args:
+            X: The series.
+            parts: Number of equal parts of each series.
+        """
+        return occlude(self._predictions, self._read_further(X), parts)
 
     def _predictions(self, streams: Streams) -> Float64[np.ndarray, "series"]:
         return self._outputs(streams)[:, 0]

@@ -20,6 +20,7 @@ from logcde.embedding import InitialObservations, PaddedStreams, initial_observa
 from logcde.errors import ModelError
 from logcde.models.inputs import Inputs
 from logcde.models.model import AbstractModel, dtype_of
+from logcde.models.series import AbstractSeriesModel, EmbeddedModel
 from logcde.streams import Streams
 
 Of: TypeAlias = Callable[[Float[Array, "*interval output"]], Float[Array, ""]]
@@ -55,14 +56,19 @@ def log_odds(prediction: Float[Array, "*interval output"]) -> Float[Array, ""]:
 
 
 def attribute(
-    model: AbstractModel, streams: Streams, *, static: Numbers | None = None, of: Of = log_odds, pieces: int = 64
+    model: AbstractModel | AbstractSeriesModel,
+    streams: Streams,
+    *,
+    static: Numbers | None = None,
+    of: Of = log_odds,
+    pieces: int = 64,
 ) -> Attribution:
     """Attribute a trained model's prediction for one series to its observations.
 
     Ordinary values are zero in the units of the embedding: with a `ChannelScaler`, each channel's median or mean.
 
     Args:
-        model: A model that was trained on the log-signatures of an `Embedding`.
+        model: A model that was trained on the log-signatures of an `Embedding`, also as an estimator's `model_`.
         streams: One series.
         static: Its static features.
         of: Selects the number to be explained from the prediction.
@@ -78,6 +84,13 @@ def attribute(
     >>> len(found.amounts), bool(abs(found.amounts.sum() - found.prediction + found.ordinary) < 1e-3)
     (3, True)
     """
+    if isinstance(model, EmbeddedModel):
+        model = model.sequence
+    if isinstance(model, AbstractSeriesModel):
+        raise ModelError(
+            f"A {type(model).__name__} has no gradients with respect to observations.",
+            "Use the estimator's `explain`, or a network such as LogSLiCE().",
+        )
     if model.spec is None:
         raise ModelError(
             "The model has no record of how its log-signatures are made.",

@@ -194,8 +194,17 @@ def drop_observations(
     """
     if not 0 <= fraction < 1:
         raise StreamError(f"The fraction to drop is {fraction}.", "It must be at least 0 and less than 1.")
-    kept = by.kept(streams, 1.0 - fraction, np.random.default_rng(seed))
-    counts = np.add.reduceat(kept, streams.obs_offsets[:-1], dtype=np.int64)
+    return keep_observations(streams, by.kept(streams, 1.0 - fraction, np.random.default_rng(seed)))
+
+
+def keep_observations(streams: Streams, kept: Bool[np.ndarray, "obs"]) -> Streams:
+    """Keep some of the observations, and the events that have any left. Series may be left without events.
+
+    >>> streams = Streams.from_dense(np.arange(6.0).reshape(2, 3, 1))
+    >>> keep_observations(streams, streams.value > 1).value
+    array([2., 3., 4., 5.])
+    """
+    counts = np.add.reduceat(kept, streams.obs_offsets[:-1], dtype=np.int64) if len(kept) else np.zeros(0, np.int64)
     some = counts > 0
     before = offsets_of(some)
     return dataclasses.replace(
