@@ -14,7 +14,7 @@ def test_readme_has_at_most_6_kb():
 
 def test_citation_and_changelog_have_the_version_of_the_package():
     assert f"\nversion: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text()
-    assert re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == PROJECT["version"]
+    assert re.search(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == PROJECT["version"]
 
 
 def test_pre_commit_pins_the_versions_of_constraints():
