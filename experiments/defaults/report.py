@@ -155,17 +155,19 @@ def _set_table(
 
 
 def _task_table(rows: Sequence[Row]) -> str:
-    """A row for each method, a column for each share and score."""
-    shares = sorted({row.share for row in rows})
+    """A row for each share and score, a column for each method, and the seconds of a fit."""
+    found = {(row.share, row.method): row for row in rows}
+    methods = list(dict.fromkeys(row.method for row in rows))
     names = [name for name in rows[0].scores if name != ACCURACY]
-    columns = [(share, name) for share in shares for name in names]
     lines = []
-    for method in dict.fromkeys(row.method for row in rows):
-        mine = {row.share: row for row in rows if row.method == method}
-        shown = [_number(mine[share].scores[name]) if share in mine else "" for share, name in columns]
-        lines.append([_name(method), *shown, f"{sum(row.fit_seconds for row in mine.values()) / len(mine):.1f}"])
-    heads = [name if len(shares) == 1 else f"{name}, {share:.0%} dropped" for share, name in columns]
-    return markdown(["method", *heads, "fit, s"], lines)
+    for share in sorted({row.share for row in rows}):
+        mine = [found.get((share, method)) for method in methods]
+        for name in names:
+            shown = ["" if row is None else _number(row.scores[name]) for row in mine]
+            lines.append([f"{share:.0%}", name, *shown])
+        seconds = ["" if row is None else f"{row.fit_seconds:.1f}" for row in mine]
+        lines.append([f"{share:.0%}", "seconds of a fit", *seconds])
+    return markdown(["dropped", "", *map(_name, methods)], lines)
 
 
 def _draw(averages: Sequence[Average], file: Path) -> None:

@@ -340,7 +340,8 @@ class TestReport:
         assert "| GRU-D | 90.0 | 80.0 | 76.0 | 72.0 | 79.5 | 1 |" in conclusion.text
         assert "| logcde | 9.00 | 9.0 | 1.00 | 1.00 |" in conclusion.text
         assert "## Each data set, 70% dropped" in conclusion.text
-        assert "| logcde | 0.2 | 0.3 | 0.74 | 0.1 | 9.0 |" in conclusion.text
+        assert "| 0% | AUROC | 0.74 | 0.74 | 0.74 |" in conclusion.text
+        assert "| 70% | pm2.5 after 6 h | 2 | 2 | 1 |" in conclusion.text
         assert "none are missing" in conclusion.text
         assert (tmp_path / "dropping.png").stat().st_size > 1000
 
