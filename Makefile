@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test units lint format docs bench clean
+.PHONY: help demo test units lint format docs bench peers clean
 
 help:
 	@echo "make demo    train on generated streams, compare with a GRU-D, predict online; out/demo.png and a report (two minutes)"
@@ -13,7 +13,8 @@ help:
 	@echo "make format  fix format and lint where that is automatic"
 	@echo "make docs    build the site into out/site; a broken link is an error"
 	@echo "make bench   measure speed against other libraries (installs them); results in benchmarks/"
-	@echo "make clean   remove .venv and out"
+	@echo "make peers   environment with aeon in .peers, for \`python -m experiments defaults\`"
+	@echo "make clean   remove .venv, .peers and out"
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or newer is needed; call make PYTHON=..."'
@@ -55,8 +56,16 @@ $(VENV)/.peers: $(VENV)/.ready
 	-$(PIP) install torch==2.13.0 && $(PIP) install pysiglib
 	touch $@
 
+# aeon, for `python -m experiments defaults`, pins other versions than ours: an environment of its own.
+.peers/.ready: experiments/defaults/peers.txt
+	$(PYTHON) -m venv .peers
+	.peers/bin/python -m pip --disable-pip-version-check --quiet install -r experiments/defaults/peers.txt
+	touch $@
+
+peers: .peers/.ready
+
 bench: $(VENV)/.peers
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) .peers out

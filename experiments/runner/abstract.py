@@ -7,6 +7,7 @@ import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -74,9 +75,11 @@ class AbstractExperiment(abc.ABC, Generic[ConfigT, CellT, OutcomeT]):
         outcome: Type of the outcome of a cell.
         alone: Whether cells run one at a time by default, because they measure time.
         timings: Names of the fields of an outcome that differ from run to run, at any depth.
+        environment: Further environment variables of its worker processes, such as limits on threads.
     """
 
     alone: ClassVar[bool] = False
+    environment: ClassVar[Mapping[str, str]] = MappingProxyType({})
     timings: ClassVar[frozenset[str]] = frozenset({"train_seconds"})
     name: ClassVar[str]
     title: ClassVar[str]

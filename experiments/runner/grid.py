@@ -77,7 +77,8 @@ def run_grid(
             found = len(experiment.cells(config, _outcomes(grid))) - len(missing)
             progress.update(whole, total=found + len(missing), completed=found)
             left = set(missing)
-            with contextlib.closing(pool.run_cells(experiment.name, missing, workers, folder, deadline)) as reports:
+            running = pool.run_cells(experiment.name, missing, workers, folder, deadline, experiment.environment)
+            with contextlib.closing(running) as reports:
                 for report in reports:
                     lane = lanes[report.worker]
                     match report.message:

@@ -13,8 +13,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 import msgspec
@@ -57,7 +58,12 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def run_cells(
-    name: str, cells: Sequence[AbstractCell], workers: int, folder: Path, deadline: float = math.inf
+    name: str,
+    cells: Sequence[AbstractCell],
+    workers: int,
+    folder: Path,
+    deadline: float = math.inf,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Generator[Report]:
     """Run cells of the experiment `name` and yield what their workers report.
 
@@ -69,6 +75,7 @@ def run_cells(
         workers: Largest number of processes.
         folder: Folder of results: output of the workers goes to `logs`, files of unfinished cells to `unfinished`.
         deadline: Time of `time.monotonic` at which workers are ended.
+        environment: Further environment variables of the workers.
     """
     logs = folder / "logs"
     logs.mkdir(parents=True, exist_ok=True)
@@ -85,7 +92,7 @@ def run_cells(
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
-                env=_environment(),
+                env={**_environment(), **environment},
             )
             stack.callback(_end, process)
             threading.Thread(

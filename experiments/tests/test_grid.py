@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from experiments.registry import SUMMARIES, named
+from experiments.runner import pool
 from experiments.runner.abstract import Record
 from experiments.runner.grid import run_grid
 from experiments.runner.ledger import Ledger
@@ -229,3 +230,13 @@ def test_results_are_in_the_repository_from_any_folder(tmp_path, monkeypatch):
     assert results_folder(SINUSOID, "quick").resolve() == RESULTS / "sinusoid-quick"
     monkeypatch.chdir(tmp_path)
     assert results_folder(SINUSOID) == RESULTS / "sinusoid"
+
+
+def test_workers_get_the_environment_of_the_experiment(config, tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(pool.subprocess, "Popen", lambda *a, **options: started.append(options["env"]) or 1 / 0)
+    cells = SINUSOID.cells(settings(config), {})
+    with pytest.raises(ZeroDivisionError):
+        list(pool.run_cells("sinusoid", cells, 1, tmp_path, environment={"OMP_NUM_THREADS": "1"}))
+    assert started[0]["OMP_NUM_THREADS"] == "1"
+    assert str(ROOT) in started[0]["PYTHONPATH"]

@@ -53,7 +53,7 @@ class LogCDERegressor(RegressorMixin, AbstractLogCDE):
     def explain(self, X: Any, parts: int = 4) -> Float64[np.ndarray, "series channel part"]:
         """Return what each channel contributes in each part of a series.
 
-        That is the prediction, minus that without these observations. It costs one prediction for each channel and part.
+        That is the prediction, minus that without these observations. It costs a prediction for each channel and part.
 
         Args:
             X: The series.
