@@ -1,10 +1,11 @@
 """Extremely randomised trees on statistics of windows. Every series is predicted by the trees that did not see it."""
 
 import dataclasses
+import warnings
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
@@ -37,16 +38,24 @@ class WindowTrees(AbstractLearner):
         options: Any = {
             "n_estimators": self.trees, "bootstrap": True, "oob_score": True, "random_state": task.seed, "n_jobs": 1
         }  # fmt: skip
+        forest: Any = ExtraTreesRegressor(**options) if task.classes is None else ExtraTreesClassifier(**options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
+            forest.fit(rows, task.targets, task.weight)
+        prior, some = task.prior, left_out(forest, len(rows))[:, None]
         if task.classes is None:
-            forest: Any = ExtraTreesRegressor(**options).fit(rows, task.targets, task.weight)
-            return Learnt(FeatureModel(features, forest_head(forest)), forest.oob_prediction_[:, None])
-        forest = ExtraTreesClassifier(**options).fit(rows, task.targets, task.weight)
-        unseen = forest.oob_decision_function_
-        prior = task.prior
-        unseen = np.where(np.isfinite(unseen).all(axis=1, keepdims=True), unseen, prior)
+            unseen = np.where(some, forest.oob_prediction_[:, None], prior)
+            return Learnt(FeatureModel(features, forest_head(forest)), unseen)
+        unseen = np.where(some, forest.oob_decision_function_, prior)
         share, power = calibration_of(unseen, prior, task)
         head = ProbabilityHead(forest_head(forest), prior, share, power)
         return Learnt(FeatureModel(features, head), sharpen(unseen, prior, share, power))
+
+
+def left_out(forest: Any, series: int) -> Bool[np.ndarray, "series"]:
+    """Whether any tree of a forest was grown without a series."""
+    every = np.arange(series)
+    return np.any([~np.isin(every, sample) for sample in forest.estimators_samples_], axis=0)
 
 
 def calibration_of(
