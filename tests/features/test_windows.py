@@ -17,18 +17,17 @@ WIDTH = 0.5
 
 def bracket(logsigs, one, two):
     """The coefficient of [one, two] with either order of the letters."""
-    names = logsigs.coordinates.names
-    wanted, other = f"[{one},{two}]", f"[{two},{one}]"
+    names = logsigs.basis.labels
+    wanted, other = f"[{one}, {two}]", f"[{two}, {one}]"
     return logsigs.values[..., names.index(wanted)] if wanted in names else -logsigs.values[..., names.index(other)]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_sums_are_read_from_log_signatures(seed):
-    # All horizons are multiples of the width, so that every window has the length of its interval.
     streams = random_streams(seed, 8, width=WIDTH)
     windows = Windows.of(streams, WIDTH)
     logsigs = Embedding(depth=2, counts=True, time=True)(streams, Partition.every(WIDTH))
-    names = list(logsigs.coordinates.names)
+    names = logsigs.basis.labels
     checked = 0
     for series, one in enumerate(streams):
         count = windows.count[series]

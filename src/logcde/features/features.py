@@ -77,8 +77,6 @@ class WindowFeatures:
 
     def _width(self, streams: Streams) -> float:
         length = float(np.quantile(streams.horizon, 0.9))
-        if length <= 0:
-            raise StreamError("The series have no length: their horizons are 0.", "Give horizons after the last stamp.")
         count = self.windows
         if count is None:
             events = max(np.quantile(np.diff(streams.offsets), 0.9), 1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from logcde._typing import Numbers
 from logcde.errors import StreamError, Where
 from logcde.features.features import FittedFeatures
 from logcde.features.windows import MOST_WINDOWS, ROUNDING, Windows
@@ -41,7 +42,7 @@ class OnlineFeatures:
         self._waiting: list[tuple[float, np.ndarray]] = []
         self.last = -math.inf
 
-    def observe(self, time: float, values: Mapping[str, float] | Float64[np.ndarray, "channel"]) -> None:
+    def observe(self, time: float, values: Mapping[str, float] | Numbers) -> None:
         """Take one event, later than all before: values by channel, or one for each channel, NaN = not observed."""
         time = float(time)
         row = self._row(values) if isinstance(values, Mapping) else np.asarray(values, np.float64)
