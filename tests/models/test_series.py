@@ -16,7 +16,9 @@ def feature_model(seed, outputs=2, units=20):
     rng, count = np.random.default_rng(seed), len(features.names)
     rows = features(STREAMS)
     weight = rng.normal(size=(count, outputs)) / np.sqrt(count)
-    return FeatureModel(features, LinearHead(rows.mean(0, np.float64), rows.std(0, np.float64) + 1, weight, rng.normal(size=outputs)))
+    return FeatureModel(
+        features, LinearHead(rows.mean(0, np.float64), rows.std(0, np.float64) + 1, weight, rng.normal(size=outputs))
+    )
 
 
 def mixture(classifies, outputs=2):

@@ -117,7 +117,8 @@ class OnlineFeatures:
         """Continue from what `state` returned."""
         if state["digest"] != self._features.digest:
             raise StreamError(
-                "This state belongs to features of other channels, scales or windows.", "Restore it with the same model."
+                "This state belongs to features of other channels, scales or windows.",
+                "Restore it with the same model.",
             )
         sums = ChannelSums.restored(state["sums"], self._features.width)
         self._waiting = [(float(time), _decode(row)) for time, row in state["waiting"]]
