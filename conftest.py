@@ -17,6 +17,7 @@ CHECKED = [
     "algebra",
     "streams",
     "embedding",
+    "features",
     "paths",
     "artefact",
     "flows",

@@ -6,6 +6,8 @@ series offline.
 """
 
 import dataclasses
+import functools
+import hashlib
 
 import numpy as np
 from jaxtyping import Float32
@@ -15,8 +17,10 @@ from logcde.features import statistics
 from logcde.features.smoothing import AbstractSmoother, Shrinkage
 from logcde.features.units import Units
 from logcde.features.windows import Windows
+from logcde.kernels.windows import QUANTITIES
 from logcde.streams import ChannelScaler, Schema, StandardScaler, Streams
 from logcde.streams.scaling import AbstractScaler
+from logcde.streams.schema import listed
 
 CHUNK = 2**24
 """Sums in memory at a time."""
@@ -62,9 +66,8 @@ class WindowFeatures:
         if not len(streams):
             raise StreamError("There are no series to fit features to.", "Give at least one.")
         scaler = ChannelScaler.fit(streams, self.scaler)
-        scaled = scaler(streams)
         width = self._width(streams)
-        windows = Windows.of(scaled, width)
+        windows = Windows.of(_scaled(streams, scaler), width)
         smoother = self.smoother.fit(windows)
         units = None
         if self.units:
@@ -74,8 +77,6 @@ class WindowFeatures:
 
     def _width(self, streams: Streams) -> float:
         length = float(np.quantile(streams.horizon, 0.9))
-        if length <= 0:
-            raise StreamError("The series have no length: their horizons are 0.", "Give horizons after the last stamp.")
         count = self.windows
         if count is None:
             events = max(np.quantile(np.diff(streams.offsets), 0.9), 1)
@@ -101,11 +102,18 @@ class FittedFeatures:
         named = statistics.names(channels) if self.statistics else []
         return tuple(named + (self.units.names(channels) if self.units is not None else []))
 
+    @functools.cached_property
+    def digest(self) -> str:
+        """Identifies what sums over windows depend on: the width, the channels and their scales."""
+        scales = np.array([dataclasses.astuple(one) for one in self.scaler.each], np.float64).tolist()
+        return hashlib.sha256(repr((float(self.width), self.scaler.channels, scales)).encode()).hexdigest()
+
     def __call__(self, streams: Streams) -> Float32[np.ndarray, "series feature"]:
         """Compute the features of streams."""
-        scaled = self.scaler(streams)
+        self._check(streams.schema)
+        scaled = _scaled(streams, self.scaler)
         windows = max(1, int(streams.horizon.max(initial=1.0) / self.width))
-        size = max(1, CHUNK // (windows * len(self.schema.channels)))
+        size = max(1, CHUNK // (windows * len(self.schema.channels) * QUANTITIES))
         pieces = [self.of_windows(Windows.of(scaled[at : at + size], self.width)) for at in range(0, len(scaled), size)]
         return np.concatenate(pieces) if pieces else np.empty((0, len(self.names)), np.float32)
 
@@ -116,3 +124,16 @@ class FittedFeatures:
         if self.units is not None:
             parts.append(self.units(signal, windows.count))
         return np.concatenate(parts, axis=1) if parts else np.empty((len(windows), 0), np.float32)
+
+    def _check(self, found: Schema) -> None:
+        if found.channels != self.schema.channels:
+            raise StreamError(
+                f"The features were fitted to the channels {listed(self.schema.channels)}, but these series have "
+                f"{listed(found.channels)}.",
+                "Give the same channels in the same order, NaN where nothing is observed.",
+            )
+
+
+def _scaled(streams: Streams, scaler: ChannelScaler) -> Streams:
+    """Scaled values in double precision, as a growing series has them."""
+    return scaler(dataclasses.replace(streams, value=streams.value.astype(np.float64)))

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from logcde._typing import Numbers
 from logcde.errors import StreamError, Where
 from logcde.features.features import FittedFeatures
-from logcde.features.windows import MOST_WINDOWS, Windows, window_count
+from logcde.features.windows import MOST_WINDOWS, ROUNDING, Windows
 from logcde.kernels import windows as kernels
 
 
@@ -36,33 +37,46 @@ class OnlineFeatures:
 
     def __init__(self, features: FittedFeatures) -> None:
         self._features = features
-        channels = len(features.schema.channels)
-        self._sums = np.zeros((channels, 1, kernels.QUANTITIES))
-        self._latest, self._stamp = np.full(channels, np.nan), np.zeros(channels)
+        self._sums = ChannelSums.empty(len(features.schema.channels), features.width)
+        # An event at the end of a window belongs to the next one, unless the series ends there. So it waits.
+        self._waiting: list[tuple[float, np.ndarray]] = []
         self.last = -math.inf
 
-    def observe(self, time: float, values: Mapping[str, float] | Float64[np.ndarray, "channel"]) -> None:
+    def observe(self, time: float, values: Mapping[str, float] | Numbers) -> None:
         """Take one event, later than all before: values by channel, or one for each channel, NaN = not observed."""
+        time = float(time)
         row = self._row(values) if isinstance(values, Mapping) else np.asarray(values, np.float64)
-        if not (max(self.last, -0.0) < time < math.inf or time == 0.0 > self.last):
+        self.check(time, row)
+        if time <= self.last:
             raise StreamError(
                 f"An event at {time} cannot be taken after one at {self.last}.",
-                "Events of a series come in order, from time 0 on.",
+                "Give the events of a series in order, and all observations of one stamp in one call.",
                 where=Where(stamp=time),
             )
-        if row.shape != self._latest.shape or np.isinf(row).any():
+        if np.isnan(row).all():
+            return
+        windows = _count(time, self._features.width)
+        if self._waiting and windows > self._window(self._waiting[0][0]):
+            self._take_waiting()
+        self._waiting.append((time, self._features.scaler.row(row)))
+        if windows > self._window(time):
+            self._take_waiting()
+        self.last = time
+
+    def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
+        """Refuse an event that no series can have: a stamp before 0 or far beyond all training, or infinite values."""
+        if not 0.0 <= time < math.inf:
+            raise StreamError(
+                f"The stamp of an event is {time}.", "Stamps are finite, from 0 on.", where=Where(stamp=time)
+            )
+        self._check_reach(time)
+        channels = len(self._features.schema.channels)
+        if row.shape != (channels,) or np.isinf(row).any():
             raise StreamError(
                 f"The event at {time} has the values {row.tolist()}.",
-                f"Give one finite number for each of the {len(self._latest)} channels, NaN = not observed.",
+                f"Give one finite number for each of the {channels} channels, NaN = not observed.",
                 where=Where(stamp=time),
             )
-        self._reserve(time)
-        width, windows = self._features.width, self._sums.shape[1]
-        scaled = self._features.scaler.row(row)
-        for k in np.flatnonzero(~np.isnan(row)):
-            kernels.observe(self._sums[k], self._latest[k], self._stamp[k], scaled[k], time, width, windows)
-            self._latest[k], self._stamp[k] = scaled[k], time
-        self.last = time
 
     def features(self, at: float | None = None) -> Float32[np.ndarray, "feature"]:
         """The features as if the series ended at this time, by default with the last event. Changes nothing."""
@@ -73,44 +87,42 @@ class OnlineFeatures:
         end = max(self.last, 0.0) if at is None else float(at)
         if not max(self.last, 0.0) <= end < math.inf:
             raise StreamError(
-                f"Features at {end} are not possible: the series is known up to {self.last} already.",
+                f"Features at {end} are not possible: the series is known up to {max(self.last, 0.0)} already.",
                 "Ask for that time or later.",
                 where=Where(stamp=end),
             )
-        count = window_count(np.array([end]), self._features.width)
-        sums = np.zeros((len(self._latest), int(count[0]), kernels.QUANTITIES))
-        known = min(self._sums.shape[1], int(count[0]))
-        sums[:, :known] = self._sums[:, :known]
-        # An event at the very end opens no window: it belongs to the last one.
-        sums[:, -1] += self._sums[:, known:].sum(axis=1)
-        for k in np.flatnonzero(~np.isnan(self._latest)):
-            kernels.hold_until(sums[k], self._latest[k], self._stamp[k], end, self._features.width, int(count[0]))
-        return Windows(self._features.width, count, sums[None])
+        self._check_reach(end)
+        count = _count(end, self._features.width)
+        sums = self._sums.copy(count)
+        for time, row in self._waiting:
+            sums.observe(time, row)
+        return Windows(sums.width, np.array([count]), sums.until(end)[None])
 
     def copy(self) -> "OnlineFeatures":
         """An independent series that has observed the same."""
         other = copy.copy(self)
-        other._sums, other._latest, other._stamp = self._sums.copy(), self._latest.copy(), self._stamp.copy()
+        other._sums, other._waiting = self._sums.copy(), self._waiting.copy()
         return other
 
     def state(self) -> dict[str, Any]:
-        """All that was observed, in numbers and lists that JSON can represent."""
-        latest = [None if math.isnan(x) else x for x in self._latest.tolist()]
-        last = None if self.last == -math.inf else self.last
-        return {"last": last, "latest": latest, "stamp": self._stamp.tolist(), "sums": self._sums.tolist()}
+        """All that was observed, in numbers and lists that JSON can represent; windows without anything are left out."""
+        return {
+            "digest": self._features.digest,
+            "last": None if self.last == -math.inf else self.last,
+            "sums": self._sums.state(),
+            "waiting": [[time, _encode(row)] for time, row in self._waiting],
+        }
 
     def restore(self, state: Mapping[str, Any]) -> "OnlineFeatures":
         """Continue from what `state` returned."""
-        latest = np.array([np.nan if x is None else x for x in state["latest"]], np.float64)
-        stamp, sums = np.array(state["stamp"], np.float64), np.array(state["sums"], np.float64)
-        if (
-            latest.shape != self._latest.shape
-            or stamp.shape != latest.shape
-            or sums.shape[::2] != self._sums.shape[::2]
-        ):
-            raise StreamError("This state belongs to features of other channels.")
-        self._latest, self._stamp, self._sums = latest, stamp, sums
-        self.last = -math.inf if state["last"] is None else float(state["last"])
+        if state["digest"] != self._features.digest:
+            raise StreamError(
+                "This state belongs to features of other channels, scales or windows.",
+                "Restore it with the same model.",
+            )
+        sums = ChannelSums.restored(state["sums"], self._features.width)
+        self._waiting = [(float(time), _decode(row)) for time, row in state["waiting"]]
+        self._sums, self.last = sums, -math.inf if state["last"] is None else float(state["last"])
         return self
 
     def _row(self, values: Mapping[str, float]) -> Float64[np.ndarray, "channel"]:
@@ -124,15 +136,92 @@ class OnlineFeatures:
             )
         return np.array([values.get(name, np.nan) for name in channels], np.float64)
 
-    def _reserve(self, time: float) -> None:
-        needed = int(time / self._features.width) + 1
-        if needed > MOST_WINDOWS:
+    def _window(self, time: float) -> int:
+        return int(time / self._features.width)
+
+    def _check_reach(self, time: float) -> None:
+        if time / self._features.width > MOST_WINDOWS:
             raise StreamError(
-                f"The stamp {time} is {needed:,} windows of {self._features.width:g} after the start.",
+                f"The stamp {time} is {time / self._features.width:,.0f} windows of {self._features.width:g} after the "
+                f"start, more than {MOST_WINDOWS:,}.",
                 "Check that it is in the units of time of the training data.",
                 where=Where(stamp=time),
             )
+
+    def _take_waiting(self) -> None:
+        self._sums.reserve(self._window(self._waiting[-1][0]) + 1)
+        for time, row in self._waiting:
+            self._sums.observe(time, row)
+        self._waiting = []
+
+
+class ChannelSums:
+    """Sums over the windows of one series (channel, window, quantity), and the latest observation of each channel."""
+
+    def __init__(self, width: float, sums: np.ndarray, latest: np.ndarray, stamp: np.ndarray) -> None:
+        self.width, self._sums, self._latest, self._stamp = width, sums, latest, stamp
+
+    @staticmethod
+    def empty(channels: int, width: float) -> "ChannelSums":
+        """The sums of no observations."""
+        sums = np.zeros((channels, 1, kernels.QUANTITIES))
+        return ChannelSums(width, sums, np.full(channels, np.nan), np.zeros(channels))
+
+    def reserve(self, windows: int) -> None:
+        """Make room for windows; twice as many as before if that is more, so that events cost the same on average."""
         have = self._sums.shape[1]
-        if needed > have:
-            more = max(needed, 2 * have) - have
-            self._sums = np.pad(self._sums, ((0, 0), (0, more), (0, 0)))
+        if windows > have:
+            self._sums = np.pad(self._sums, ((0, 0), (0, max(windows, 2 * have) - have), (0, 0)))
+
+    def observe(self, time: float, row: Float64[np.ndarray, "channel"]) -> None:
+        """Add scaled values; what lies beyond the last window belongs to it."""
+        for k in np.flatnonzero(~np.isnan(row)):
+            latest, stamp = self._latest[k], self._stamp[k]
+            kernels.observe(self._sums[k], latest, stamp, row[k], time, self.width, self._sums.shape[1])
+            self._latest[k], self._stamp[k] = row[k], time
+
+    def until(self, end: float) -> Float64[np.ndarray, "channel window quantity"]:
+        """Keep the latest values until the series ends, and return the sums."""
+        for k in np.flatnonzero(~np.isnan(self._latest)):
+            latest, stamp = self._latest[k], self._stamp[k]
+            kernels.hold_until(self._sums[k], latest, stamp, end, self.width, self._sums.shape[1])
+        return self._sums
+
+    def copy(self, windows: int | None = None) -> "ChannelSums":
+        """A copy with this number of windows, beyond which there was nothing."""
+        known = self._sums[:, :windows]
+        sums = np.zeros((len(known), known.shape[1] if windows is None else windows, kernels.QUANTITIES))
+        sums[:, : known.shape[1]] = known
+        return ChannelSums(self.width, sums, self._latest.copy(), self._stamp.copy())
+
+    def state(self) -> dict[str, Any]:
+        """The sums of windows that are not zero, and the latest observations."""
+        places = np.argwhere(self._sums.any(axis=2))
+        return {
+            "latest": _encode(self._latest),
+            "stamp": self._stamp.tolist(),
+            "windows": [[k, window, *self._sums[k, window].tolist()] for k, window in places.tolist()],
+        }
+
+    @staticmethod
+    def restored(state: Mapping[str, Any], width: float) -> "ChannelSums":
+        """The sums whose `state` this is."""
+        latest, stamp = _decode(state["latest"]), np.array(state["stamp"], np.float64)
+        sums = ChannelSums(width, np.zeros((len(latest), 1, kernels.QUANTITIES)), latest, stamp)
+        sums.reserve(1 + max((window for _, window, *_ in state["windows"]), default=0))
+        for k, window, *quantities in state["windows"]:
+            sums._sums[k, window] = quantities
+        return sums
+
+
+def _count(end: float, width: float) -> int:
+    """As `window_count`, for one series and faster."""
+    return max(math.ceil(end / width - ROUNDING), 1)
+
+
+def _encode(row: Float64[np.ndarray, "channel"]) -> list[float | None]:
+    return [None if math.isnan(x) else x for x in row.tolist()]
+
+
+def _decode(row: list[float | None]) -> Float64[np.ndarray, "channel"]:
+    return np.array([np.nan if x is None else x for x in row], np.float64)

@@ -18,6 +18,8 @@ from logcde.streams import Streams
 
 MOST_WINDOWS = 65_536
 """Windows of one series, above which the width was most likely meant for other series."""
+ROUNDING = 1e-9
+"""A last window shorter than this share of its width is rounding error."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ class Windows:
 
 def window_count(horizon: Float64[np.ndarray, "series"], width: float) -> Int64[np.ndarray, "series"]:
     """The number of windows that reach the horizon; up to rounding, a horizon at the end of a window opens no other."""
-    return np.maximum(np.ceil(horizon / width - 1e-9), 1).astype(np.int64)
+    return np.clip(np.ceil(horizon / width - ROUNDING), 1, 2**62).astype(np.int64)
 
 
 def _ratio(total: np.ndarray, count: np.ndarray) -> np.ndarray:

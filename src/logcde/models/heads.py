@@ -55,7 +55,7 @@ class LinearHead(AbstractHead):
 
     def __call__(self, rows: Float32[np.ndarray, "series feature"]) -> Float64[np.ndarray, "series output"]:
         """One product of matrices for each row, so that other rows do not change its rounding."""
-        scaled = np.clip((rows - self.centre) / self.spread, -self.limit, self.limit)
+        scaled = np.clip((np.ascontiguousarray(rows) - self.centre) / self.spread, -self.limit, self.limit)
         return np.einsum("sf,fo->so", scaled, self.weight) + self.bias
 
     @property
@@ -91,28 +91,22 @@ class TreesHead(AbstractHead):
     bias: Float64[np.ndarray, "output"]
 
     def __post_init__(self) -> None:
-        nodes = len(self.feature)
-        inner = self.feature >= 0
-        children = np.concatenate([self.left[inner], self.right[inner]])
-        parents = np.tile(np.flatnonzero(inner), 2)
-        sound = (
-            len(self.threshold)
-            == len(self.left)
-            == len(self.right)
-            == len(self.missing_left)
-            == len(self.value)
-            == nodes
-            and len(self.roots) == len(self.output)
-            and (self.roots >= 0).all()
-            and (self.roots < nodes).all()
-            and (self.output >= 0).all()
-            and (self.output + self.value.shape[1] <= len(self.bias)).all()
-            # Children come after their parents, so no path goes round in circles.
-            and (children > parents).all()
-            and (children < nodes).all()
-        )
-        if not sound:
+        if not (self._same_lengths() and self._sound_paths()):
             raise ModelError("The arrays of these decision trees do not fit each other.", "Train or save them again.")
+
+    def _same_lengths(self) -> bool:
+        nodes = (self.feature, self.threshold, self.left, self.right, self.missing_left, self.value)
+        return len({len(array) for array in nodes}) == 1 and len(self.roots) == len(self.output)
+
+    def _sound_paths(self) -> bool:
+        """Whether every path ends in a leaf: children come after their parents."""
+        nodes, inner = len(self.feature), np.flatnonzero(self.feature >= 0)
+        children, outputs = np.stack([self.left[inner], self.right[inner]]), self.output + self.value.shape[1]
+        return bool(
+            ((self.roots >= 0) & (self.roots < nodes)).all()
+            and ((self.output >= 0) & (outputs <= len(self.bias))).all()
+            and ((children > inner) & (children < nodes)).all()
+        )
 
     def __call__(self, rows: Float32[np.ndarray, "series feature"]) -> Float64[np.ndarray, "series output"]:
         """The sum of the leaves that each row reaches."""

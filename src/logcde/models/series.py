@@ -166,4 +166,7 @@ def mixed(
     outputs: list[Float64[np.ndarray, "series output"]], weight: Float64[np.ndarray, "model"], classifies: bool
 ) -> Float64[np.ndarray, "series output"]:
     """Mix the outputs of several models."""
-    return mix_logits(outputs, weight) if classifies else np.tensordot(weight, np.stack(outputs), axes=1)
+    if classifies:
+        return mix_logits(outputs, weight)
+    # A sum, not a product of matrices: its rounding does not depend on the number of series.
+    return np.asarray(sum(share * one for share, one in zip(weight, outputs, strict=True)))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 
 from logcde._typing import Numbers
 from logcde.embedding.online import Values
@@ -46,6 +46,10 @@ class AbstractPredictor(abc.ABC):
         Raises:
             StreamError: The event is out of order or not finite. Nothing has changed then.
         """
+
+    @abc.abstractmethod
+    def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
+        """Refuse an event that no series can have, whatever was observed before: a bad stamp or bad values."""
 
     @abc.abstractmethod
     def close(self, time: object) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 
 from logcde._typing import Numbers
 from logcde.embedding import Embedding, InitialObservations
@@ -119,10 +119,14 @@ class Predictor(AbstractPredictor):
         if 0.0 < stamp < self._boundaries.undisturbed_until and self._buffer is None and terms is None:
             self._online.take(stamp, row)  # the fast path of most events
             return
-        self._setup.check(stamp, row)
+        self.check(stamp, row)
         if not np.isnan(row).all():
             event = Event(stamp, row, None if terms is None else np.asarray(terms, np.float64))
             self._receive(Arrival(stamp, event=event))
+
+    def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
+        """Refuse an event with an infinite stamp, infinite values or the wrong number of values."""
+        self._setup.check(time, row)
 
     def close(self, time: object) -> None:
         """End the open interval, for partitions that do not say where the intervals of a growing series end.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 
 from logcde._typing import Numbers
 from logcde.embedding.online import Values
@@ -78,6 +78,8 @@ def _restoring(restore: Callable[[], None]) -> None:
 
 
 def _check_format(state: dict[str, Any], kind: str) -> None:
+    if not isinstance(state, dict):
+        raise ModelError(f"it is a {type(state).__name__}")
     if state.get("format") != FORMAT or state.get("kind") != kind:
         raise ModelError(f"it is of kind {state.get('kind')!r} and format {state.get('format')!r}")
 
@@ -112,6 +114,19 @@ class FeaturePredictor(AbstractPredictor):
         """Take one event, later than all before."""
         self._online.observe(time_of(self.schema, time), row_of(self.schema, values))
 
+    def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
+        """Refuse a stamp before 0 or far beyond all training, and infinite values."""
+        self._online.check(time, row)
+
+    def share(self, other: "FeaturePredictor") -> None:
+        """Follow the series of another predictor, which has observed the same with equal windows."""
+        self._online = other._online
+
+    @property
+    def digest(self) -> str:
+        """Identifies the width of windows, the channels and their scales."""
+        return self._model.features.digest
+
     def close(self, time: object) -> None:
         """Refuse: windows have one width."""
         raise ModelError(f"Intervals end by the rule {self.rule!r}, with which the model was trained.")
@@ -119,7 +134,7 @@ class FeaturePredictor(AbstractPredictor):
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Predict as if the series ended at this time."""
         time = None if at is None else time_of(self.schema, at)
-        return self._model.head(self._online.features(time)[None])[0]
+        return self._model.head(self._model.features.of_windows(self._online.windows(time)))[0]
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of windows after the last event and before this time."""
@@ -150,12 +165,34 @@ class FeaturePredictor(AbstractPredictor):
         return other
 
 
+def share_windows(predictors: list[AbstractPredictor]) -> list[AbstractPredictor]:
+    """Let predictors with equal windows follow one series together.
+
+    Args:
+        predictors: Predictors that have observed the same.
+
+    Returns:
+        Those that are to observe on behalf of all.
+    """
+    first: dict[str, FeaturePredictor] = {}
+    observing: list[AbstractPredictor] = []
+    for one in predictors:
+        if isinstance(one, FeaturePredictor):
+            other = first.setdefault(one.digest, one)
+            if other is not one:
+                one.share(other)
+                continue
+        observing.append(one)
+    return observing
+
+
 class MixturePredictor(AbstractPredictor):
-    """Predicts from the predictors of all models of a mixture."""
+    """Predicts from the predictors of all models of a mixture. Those with equal windows share their sums."""
 
     def __init__(self, model: Mixture, members: list[AbstractPredictor] | None = None) -> None:
         self._model = model
         self._members = [predictor_of(one) for one in model.models] if members is None else members
+        self._observing = share_windows(self._members)
 
     @property
     def schema(self) -> Schema:
@@ -177,10 +214,16 @@ class MixturePredictor(AbstractPredictor):
         return MixturePredictor(self._model, [one.begin(static) for one in self._members])
 
     def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
-        """Give the event to all models; the first one refuses what all would."""
+        """Give the event to all models, after each has checked it: all take it or none."""
         stamp, row = time_of(self.schema, time), row_of(self.schema, values)
-        for one in self._members:
+        self.check(stamp, row)
+        for one in self._observing:
             one.observe(stamp, row, terms)
+
+    def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
+        """Refuse what any of the models refuses."""
+        for one in self._observing:
+            one.check(time, row)
 
     def close(self, time: object) -> None:
         """Refuse: intervals end by the rules of the models."""
@@ -198,15 +241,17 @@ class MixturePredictor(AbstractPredictor):
 
     def state(self) -> dict[str, Any]:
         """The states of all models."""
-        return {"format": FORMAT, "kind": "mixture", "members": [one.state() for one in self._members]}
+        return {"format": FORMAT, "kind": "mixture", "members": [one.state() for one in self._observing]}
 
     def restore(self, state: dict[str, Any]) -> "MixturePredictor":
         """Continue from what `state` returned."""
 
         def restore() -> None:
             _check_format(state, "mixture")
-            pairs = zip(self._members, state["members"], strict=True)
-            self._members = [one.copy().restore(part) for one, part in pairs]
+            members = [one.copy() for one in self._members]
+            for one, part in zip(share_windows(members), state["members"], strict=True):
+                one.restore(part)
+            self._members, self._observing = members, share_windows(members)
 
         _restoring(restore)
         return self
@@ -244,11 +289,16 @@ class ReorderingPredictor(AbstractPredictor):
     def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
         """Hold the event, and pass on those that nothing can precede any more."""
         stamp, row = time_of(self.schema, time), row_of(self.schema, values)
-        # The inner predictor refuses bad events now, not when they are released.
-        self._inner.begin().observe(stamp, row, terms)
+        self.check(stamp, row)  # now, not when the event is released
+        if np.isnan(row).all():
+            return
         self._buffer.add(Arrival(stamp, event=Event(stamp, row, None if terms is None else np.asarray(terms))))
         for arrival in self._buffer.release():
             _pass(self._inner, arrival)
+
+    def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
+        """Refuse what the inner predictor refuses."""
+        self._inner.check(time, row)
 
     def close(self, time: object) -> None:
         """Refuse: intervals end by rules."""

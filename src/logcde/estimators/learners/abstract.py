@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int64, Num
 
 from logcde.estimators.choosing import Choice
+from logcde.models.heads import LEAST
 from logcde.models.series import AbstractSeriesModel
 from logcde.streams import Streams
 from logcde.train import Checkpoints, Evaluation
@@ -59,6 +60,11 @@ class Task:
     def prior(self) -> Float64[np.ndarray, "output"]:
         """Share of each class, or the mean of the numbers."""
         return np.average(self.wanted, axis=0, weights=self.weight)
+
+    @property
+    def constant(self) -> Float64[np.ndarray, "output"]:
+        """Outputs that use no observation: logits of the shares of the classes, or the mean."""
+        return self.prior if self.classes is None else np.log(np.maximum(self.prior, LEAST))
 
     def loss(self, outputs: Float64[np.ndarray, "series output"]) -> float:
         """Weighted mean of the losses."""

@@ -101,11 +101,13 @@ def weights_of(outputs: list[Float64[np.ndarray, "series output"]], task: Task) 
     """Weights, at least 0 and 1 in sum, with the least loss of the mixture; a prior of one series keeps them mixed."""
     count = len(outputs)
     if task.classes is None:
-        deviation = np.sqrt(task.weight)[:, None] * np.concatenate(outputs, axis=1)
-        ridge = np.sqrt(np.mean(np.square(deviation))) * np.eye(count)
-        wanted = np.concatenate([np.sqrt(task.weight) * task.targets, ridge.sum(axis=0) / count])
-        weight = nnls(np.concatenate([deviation, ridge]), wanted)[0]
-        weight = weight / weight.sum() if weight.sum() > 0 else np.full(count, 1 / count)
+        errors = np.sqrt(task.weight)[:, None] * (np.concatenate(outputs, axis=1) - task.targets[:, None])
+        size = np.sqrt(np.mean(np.square(errors))) or 1.0
+        # Each row but the last is zero for a perfect mixture, whatever the sum of the weights, which the last row
+        # keeps from being zero. So the weights of any sum, divided by it, are the best with sum 1.
+        rows = [errors, size * (np.eye(count) - 1 / count), size * np.ones((1, count))]
+        weight = nnls(np.concatenate(rows), np.append(np.zeros(len(errors) + count), size))[0]
+        weight /= weight.sum()
     else:
         likely = np.exp(-np.stack([task.losses(one) for one in outputs]))
         weight = np.full(count, 1 / count)

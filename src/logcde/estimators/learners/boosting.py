@@ -40,7 +40,7 @@ class WindowBoosting(AbstractLearner):
         """Boost once for each fold and once on all series."""
         features = WindowFeatures(smoother=self.smoother, units=0).fit(task.streams)
         rows = features(task.streams)
-        unseen = np.zeros((len(rows), task.outputs))
+        unseen = np.tile(task.constant, (len(rows), 1))
         for training, rest in folds_of(task, self.folds):
             unseen[rest] = self._boosted(rows[training], task, training)(rows[rest])
         head = self._boosted(rows, task, np.arange(len(rows)))
@@ -64,23 +64,21 @@ class WindowBoosting(AbstractLearner):
 
 
 def folds_of(task: Task, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and left-out series of each fold; classes have equal shares in all, so that no model misses one."""
-    count = len(task.targets)
-    if task.classes is None:
-        return list(KFold(min(folds, count), shuffle=True, random_state=task.seed).split(task.targets))
-    rarest = int(np.bincount(task.targets, minlength=task.classes).min())
-    if rarest < 2:
-        # A class with one series cannot be predicted without it: it is left out of no training.
-        return _folds_with_rare(task, folds)
-    split = StratifiedKFold(max(2, min(folds, rarest)), shuffle=True, random_state=task.seed)
-    return list(split.split(task.targets, task.targets))
+    """Training and left-out series of each fold; classes have equal shares in all, so that no model misses one.
 
-
-def _folds_with_rare(task: Task, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    rare = np.bincount(task.targets, minlength=task.classes or 0)[task.targets] < 2
-    number = np.random.default_rng(task.seed).permutation(len(task.targets)) % folds
+    The series of a class that has only one cannot be predicted without it: it is left out of no training.
+    """
     every = np.arange(len(task.targets))
-    return [(every[rare | (number != fold)], every[number == fold]) for fold in range(folds)]
+    if task.classes is None:
+        split: Any = KFold(min(folds, len(every)), shuffle=True, random_state=task.seed)
+        return list(split.split(every))
+    size = np.bincount(task.targets)[task.targets]
+    rare, common = every[size < 2], every[size >= 2]
+    if not len(common):
+        return []
+    split = StratifiedKFold(max(2, min(folds, size[common].min())), shuffle=True, random_state=task.seed)
+    parts = split.split(common, task.targets[common])
+    return [(np.concatenate([common[training], rare]), common[rest]) for training, rest in parts]
 
 
 def booster_head(booster: Any) -> TreesHead:

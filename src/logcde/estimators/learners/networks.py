@@ -78,7 +78,7 @@ class AbstractNetwork(AbstractLearner):
         learnt = self._fitted(task)
         if not held_out:
             return learnt
-        unseen = np.zeros((len(task.targets), task.outputs))
+        unseen = np.tile(task.constant, (len(task.targets), 1))
         for training, rest in folds_of(task, self.folds):
             fold = dataclasses.replace(task[training], checkpoints=None)
             unseen[rest] = self._fitted(fold).model(task.streams[rest])
