@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import jax
 import pytest
 
-from logcde.estimators import base
+from logcde.estimators.learners import networks
 from logcde.models import IncrementRMSScaling
 from logcde.train import Evaluation
 from tests.cli.streaming import a_model, written
@@ -46,15 +46,15 @@ def stream(tmp_path, monkeypatch, capfdbinary):
 def untrained(monkeypatch):
     """Skip the training loop, which takes long to compile: models keep their initial parameters."""
 
-    def train(build, reading, logsigs, queries, targets, outputs, loss, metrics, schedule):
+    def train(build, reading, logsigs, queries, targets, outputs, loss, schedule):
         model = build(logsigs.basis, outputs, reading, jax.random.key(schedule.seed))
         scaling = IncrementRMSScaling(factors=(1.0,) * logsigs.basis.width)
         summary = SimpleNamespace(steps=schedule.steps)
         history = (Evaluation(schedule.steps, 1.0, 0.0, 0.5, {}, False),)
         made = dataclasses.replace(model, scaling=scaling, spec=logsigs.spec)
-        return made, SimpleNamespace(history=history, summary=summary)
+        return made, SimpleNamespace(history=history, summary=summary, held_out=None)
 
-    monkeypatch.setattr(base, "train", train)
+    monkeypatch.setattr(networks, "train", train)
 
 
 @pytest.fixture(scope="session")

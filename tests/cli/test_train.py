@@ -29,7 +29,7 @@ def test_record_matches_the_model(trained):
     assert sorted(held_out.truth) == ["ill", "ill", "well", "well"]
     assert [channel.name for channel in record.data.channels] == ["pulse", "temp"]
     assert record.history[-1].step == 4
-    assert record.choices["max_iter"].reason == "as given"
+    assert record.choices["steps"].reason == "as given"
     streams = Streams.from_frame(as_long(vitals()), "id", "t", "name", "x", horizon=8.0)
     places = [streams.ids.tolist().index(one) for one in held_out.series]
     np.testing.assert_array_equal(estimator.predict_proba(streams[places]), held_out.probabilities)

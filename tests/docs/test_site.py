@@ -21,6 +21,7 @@ NAMESPACES = (
     "scaling",
     "scans",
     "embedding",
+    "features",
     "paths",
     "flows",
     "models",

@@ -104,4 +104,4 @@ def _load(folder: Path) -> "tuple[AbstractPredictor, int, Callable[[np.ndarray],
             f"The model in {folder} does not record how its log-signatures were made.",
             "Save the model that logcde.fit returned.",
         )
-    return Predictor(model), model.statics, np.ndarray.tolist
+    return Predictor(model, static=np.zeros(model.statics)), model.statics, np.ndarray.tolist

@@ -24,8 +24,8 @@ class TrainOptions:
     """Networks: depth of the log-signatures, 1 has increments only, 2 also the order of events."""
     learner: Literal["auto", "ridge", "trees", "boosting", "slice", "ncde"] = "auto"
     """What learns: auto compares some of the others on series left out and mixes what helps; ridge, trees and boosting
-    use features of windows; slice and ncde are networks, slice the faster one. Forecasts need a network: auto is slice
-    there."""
+    use features of windows; slice and ncde are networks, slice the faster one. For forecasts, and with options of
+    networks, auto is slice."""
     hidden: int | None = None
     """Networks: size of the hidden state."""
     steps: int | None = None
@@ -84,7 +84,8 @@ class TrainOptions:
             "trees": estimators.WindowTrees,
             "boosting": estimators.WindowBoosting,
         }
-        chosen = "slice" if self.learner == "auto" and task.name == "forecast" else self.learner
+        network_meant = self.learner == "auto" and (given or task.name == "forecast")
+        chosen = "slice" if network_meant else self.learner
         if chosen in networks:
             return networks[chosen](**given)
         if given:
