@@ -105,7 +105,7 @@ class OnlineFeatures:
         return other
 
     def state(self) -> dict[str, Any]:
-        """All that was observed, in numbers and lists that JSON can represent; windows without anything are left out."""
+        """All that was observed, in numbers and lists that JSON can represent, without windows that are zero."""
         return {
             "digest": self._features.digest,
             "last": None if self.last == -math.inf else self.last,
