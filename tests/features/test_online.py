@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from logcde.errors import StreamError
-from logcde.features import OnlineFeatures, WindowFeatures
+from logcde.features import OnlineFeatures, WindowFeatures, Windows
 from logcde.scaling import RobustScaler
 from logcde.streams import Keep, Streams
 from tests.features.series import CHANNELS, random_streams, rows_of
@@ -42,7 +42,13 @@ def check_all_prefixes(fitted, times, rows, later):
             found = online.features(at=end)
             assert np.isfinite(found).all()
             if end > 0:  # offline, no series ends at 0
-                np.testing.assert_array_equal(found, fitted(prefix(times, rows, end))[0], err_msg=f"{number} {end}")
+                offline = prefix(times, rows, end)
+                np.testing.assert_array_equal(found, fitted(offline)[0], err_msg=f"{number} {end}")
+                # The sums too, which are in double precision.
+                expected = Windows.of(fitted.scaler(offline), fitted.width)
+                windows = online.windows(at=end)
+                np.testing.assert_array_equal(windows.count, expected.count)
+                np.testing.assert_array_equal(windows.sums, expected.sums)
         np.testing.assert_array_equal(online.features(), online.features(at=time))
 
 

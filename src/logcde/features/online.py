@@ -105,7 +105,7 @@ class OnlineFeatures:
         return other
 
     def state(self) -> dict[str, Any]:
-        """All that was observed, in numbers and lists that JSON can represent; windows without anything are left out."""
+        """All that was observed, in numbers and lists that JSON can represent, without windows that are zero."""
         return {
             "digest": self._features.digest,
             "last": None if self.last == -math.inf else self.last,
@@ -120,7 +120,7 @@ class OnlineFeatures:
                 "This state belongs to features of other channels, scales or windows.",
                 "Restore it with the same model.",
             )
-        sums = ChannelSums.restored(state["sums"], self._features.width)
+        sums = ChannelSums.restored(state["sums"], len(self._features.schema.channels), self._features.width)
         self._waiting = [(float(time), _decode(row)) for time, row in state["waiting"]]
         self._sums, self.last = sums, -math.inf if state["last"] is None else float(state["last"])
         return self
@@ -204,10 +204,10 @@ class ChannelSums:
         }
 
     @staticmethod
-    def restored(state: Mapping[str, Any], width: float) -> "ChannelSums":
+    def restored(state: Mapping[str, Any], channels: int, width: float) -> "ChannelSums":
         """The sums whose `state` this is."""
-        latest, stamp = _decode(state["latest"]), np.array(state["stamp"], np.float64)
-        sums = ChannelSums(width, np.zeros((len(latest), 1, kernels.QUANTITIES)), latest, stamp)
+        sums = ChannelSums.empty(channels, width)
+        sums._latest[:], sums._stamp[:] = _decode(state["latest"]), state["stamp"]
         sums.reserve(1 + max((window for _, window, *_ in state["windows"]), default=0))
         for k, window, *quantities in state["windows"]:
             sums._sums[k, window] = quantities

@@ -1,6 +1,5 @@
 """Predictors of the models that estimators train: features of windows, mixtures of models, late events."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from logcde._typing import Numbers
 from logcde.embedding.online import Values
 from logcde.errors import LogcdeError, ModelError, StreamError, Where
 from logcde.features import OnlineFeatures
+from logcde.features.windows import window_count
 from logcde.models.series import AbstractSeriesModel, EmbeddedModel, FeatureModel, Mixture
 from logcde.online.abstract import AbstractPredictor
 from logcde.online.predictor import Predictor
@@ -78,8 +78,6 @@ def _restoring(restore: Callable[[], None]) -> None:
 
 
 def _check_format(state: dict[str, Any], kind: str) -> None:
-    if not isinstance(state, dict):
-        raise ModelError(f"it is a {type(state).__name__}")
     if state.get("format") != FORMAT or state.get("kind") != kind:
         raise ModelError(f"it is of kind {state.get('kind')!r} and format {state.get('format')!r}")
 
@@ -137,12 +135,15 @@ class FeaturePredictor(AbstractPredictor):
         return self._model.head(self._model.features.of_windows(self._online.windows(time)))[0]
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
-        """Iterate over the ends of windows after the last event and before this time."""
-        time, width = time_of(self.schema, until), self._model.features.width
-        number = math.floor(max(self.last, 0.0) / width) + 1
-        while number * width <= time:
-            yield number * width, self.predict(number * width)
-            number += 1
+        """Iterate over the ends of windows that time has passed. One at which an event is, is over after it."""
+        time, width, last = time_of(self.schema, until), self._model.features.width, max(self.last, 0.0)
+        if not time > last:
+            return
+        self.check(time, np.full(len(self.schema.channels), np.nan))
+        open_window, reached = window_count(np.array([last, time]), width).tolist()
+        for number in range(open_window, reached):
+            end = max(number * width, last)
+            yield end, self.predict(end)
 
     def state(self) -> dict[str, Any]:
         """The sums over windows."""
