@@ -142,10 +142,10 @@ def test_sample_weights_change_the_model(learner):
 @pytest.mark.parametrize("rare", [[1], [1, 2], [1, 1, 2, 3]])
 def test_class_with_one_series(learner, rare):
     targets = np.array([0] * 20 + rare)
-    one = task(targets, targets.max() + 1)
+    one = task(targets, int(targets.max()) + 1)
     learnt = learner.fit(one, held_out=True)
     assert np.isfinite(learnt.held_out).all()
-    assert learnt.model(noise(5, 2)).shape == (5, targets.max() + 1)
+    assert learnt.model(noise(5, 2)).shape == (5, int(targets.max()) + 1)
 
 
 def test_two_series_of_two_classes():
