@@ -65,6 +65,11 @@ class WindowFeatures:
         """Choose the width of windows, scale channels, fit the smoother, draw units."""
         if not len(streams):
             raise StreamError("There are no series to fit features to.", "Give at least one.")
+        if streams.schema.continuous or streams.schema.terms:
+            raise StreamError(
+                "Features of windows read observations only, not continuous channels or higher-order terms.",
+                "Leave these out, or use log-signatures.",
+            )
         scaler = ChannelScaler.fit(streams, self.scaler)
         width = self._width(streams)
         windows = Windows.of(_scaled(streams, scaler), width)

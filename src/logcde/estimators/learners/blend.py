@@ -13,6 +13,7 @@ from logcde.errors import TrainingError
 from logcde.estimators.choosing import Choice
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
 from logcde.estimators.learners.boosting import WindowBoosting
+from logcde.estimators.learners.networks import LogSLiCE
 from logcde.estimators.learners.ridge import WindowRidge
 from logcde.estimators.learners.trees import WindowTrees
 from logcde.models.series import Mixture, mixed
@@ -41,7 +42,7 @@ class Blend(AbstractLearner):
 
     def fit(self, task: Task, *, held_out: bool) -> Learnt:
         """Train all learners, then find their weights."""
-        return blend(self.learners, task, np.inf)
+        return blend(self.learners, task, np.inf, held_out)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Auto(AbstractLearner):
 
     Args:
         learners: Learners to compare, in this order; by default ridge and trees on windows, from 500 series on boosting
-            too.
+            too. Series with continuous channels or higher-order terms, which windows do not read, get a network.
         budget: Seconds after which no further learner is begun.
     """
 
@@ -60,14 +61,18 @@ class Auto(AbstractLearner):
     def fit(self, task: Task, *, held_out: bool) -> Learnt:
         """Train learners until the budget is spent, then find their weights."""
         learners = self.learners
-        if learners is None:
+        if learners is None and (task.streams.schema.continuous or task.streams.schema.terms):
+            learners = (LogSLiCE(),)
+        elif learners is None:
             few = (WindowRidge(), WindowTrees())
             learners = (*few, WindowBoosting()) if len(task.targets) >= MANY else few
-        return blend(learners, task, self.budget)
+        return blend(learners, task, self.budget, held_out)
 
 
-def blend(learners: Sequence[AbstractLearner], task: Task, budget: float) -> Learnt:
+def blend(learners: Sequence[AbstractLearner], task: Task, budget: float, held_out: bool) -> Learnt:
     """Train learners one after another within a budget of seconds, and mix them."""
+    if len(learners) == 1:
+        return learners[0].fit(task, held_out=held_out)
     began, found = time.monotonic(), []
     for learner in learners:
         if found and time.monotonic() - began > budget:
@@ -93,8 +98,8 @@ def blend(learners: Sequence[AbstractLearner], task: Task, budget: float) -> Lea
     if len(chosen) == 1:
         return dataclasses.replace(chosen[0], choices={**choices, **chosen[0].choices})
     model = Mixture(tuple(learnt.model for learnt in chosen), weight[kept], task.classes is not None)
-    held_out = mixed([outputs[place] for place in kept], weight[kept], task.classes is not None)
-    return Learnt(model, held_out, choices)
+    unseen = mixed([outputs[place] for place in kept], weight[kept], task.classes is not None)
+    return Learnt(model, unseen, choices)
 
 
 def weights_of(outputs: list[Float64[np.ndarray, "series output"]], task: Task) -> Float64[np.ndarray, "model"]:
