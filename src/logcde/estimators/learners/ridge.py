@@ -15,6 +15,8 @@ PENALTIES = np.logspace(-5, 1, 13)
 """Candidates, as a share of the number of features."""
 FACTORS = np.logspace(-0.5, 2.0, 61)
 """Candidates of the number that turns scores into logits."""
+MOST, FEWER = 12_000_000, 1500
+"""Numbers of a table of features above which it has fewer features, because time grows with both."""
 LIMIT = 8.0
 """Standardised features are limited to this."""
 
@@ -27,7 +29,7 @@ class WindowRidge(AbstractLearner):
     chosen in the same way.
 
     Args:
-        units: Number of random units.
+        units: Number of random units; from a few thousand series on there are fewer.
         biases: Features of each unit.
         smoother: How the observations of windows become signals.
     """
@@ -38,8 +40,10 @@ class WindowRidge(AbstractLearner):
 
     def fit(self, task: Task, *, held_out: bool) -> Learnt:
         """Solve for all penalties by one decomposition."""
+        many = len(task.targets) * self.units * self.biases > MOST
+        units = max(1, FEWER // self.biases) if many else self.units
         features = WindowFeatures(
-            smoother=self.smoother, statistics=False, units=self.units, biases=self.biases, seed=task.seed
+            smoother=self.smoother, statistics=False, units=units, biases=self.biases, seed=task.seed
         ).fit(task.streams)
         head, unseen = fit_ridge(features(task.streams), task)
         return Learnt(FeatureModel(features, head), unseen)
@@ -56,9 +60,7 @@ def fit_ridge(
     shift, bias = np.average(scaled, axis=0, weights=task.weight), task.prior
     scaled, wanted = scaled - shift, task.wanted
     root = np.sqrt(task.weight)[:, None]
-    gram = (scaled * root) @ (scaled * root).T
-    sizes, vectors = np.linalg.eigh(gram)
-    sizes = np.maximum(sizes, 0.0)
+    sizes, vectors = left_vectors(scaled * root)
     projected = vectors.T @ ((wanted - bias) * root)
     best, chosen = np.inf, (1.0, 1.0, wanted)
     for penalty in PENALTIES * scaled.shape[1]:
@@ -74,6 +76,26 @@ def fit_ridge(
     weight = (scaled * root).T @ ((vectors / (sizes + penalty)) @ projected)
     head = LinearHead(centre, np.where(np.isfinite(spread), spread, 1.0), weight, bias - shift @ weight, LIMIT)
     return (head if task.classes is None else CalibratedHead(head, factor)), held_out * factor
+
+
+def left_vectors(
+    rows: Float64[np.ndarray, "series feature"],
+) -> tuple[Float64[np.ndarray, "rank"], Float64[np.ndarray, "series rank"]]:
+    """Squared singular values and left singular vectors, from the smaller of the two products of `rows` with itself.
+
+    >>> sizes, vectors = left_vectors(np.array([[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]]))
+    >>> sizes, np.abs(vectors)
+    (array([4., 9.]), array([[0., 1.],
+           [1., 0.],
+           [0., 0.]]))
+    """
+    series, features = rows.shape
+    if series <= features:
+        sizes, vectors = np.linalg.eigh(rows @ rows.T)
+        return np.maximum(sizes, 0.0), vectors
+    sizes, right = np.linalg.eigh(rows.T @ rows)
+    kept = sizes > sizes[-1] * 1e-12
+    return sizes[kept], rows @ (right[:, kept] / np.sqrt(sizes[kept]))
 
 
 def best_factor(scores: Float64[np.ndarray, "series class"], task: Task) -> float:
