@@ -9,7 +9,7 @@ from logcde.errors import TrainingError
 from logcde.estimators.learners import Auto, Blend, LogSLiCE, WindowBoosting, WindowRidge, WindowTrees
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
 from logcde.estimators.learners.blend import weights_of
-from logcde.estimators.learners.boosting import folds_of
+from logcde.estimators.learners.folds import folds_of
 from logcde.estimators.learners.ridge import LIMIT, PENALTIES, fit_ridge
 from logcde.models.heads import log_softmax
 from logcde.models.series import EmbeddedModel, FeatureModel, Mixture

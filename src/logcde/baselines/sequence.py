@@ -248,7 +248,7 @@ class RecurrentModel(AbstractBatchModel, AbstractOnlineModel):
         return self.model.penalty()
 
     def fit_preprocessing(self, inputs: Inputs, spec: EmbeddingSpec | None) -> "RecurrentModel":
-        """Fit the scaling."""
+        """Fit the scaling of the inner model; there is nothing else to fit."""
         return RecurrentModel(self.model.fit_preprocessing(inputs, spec))
 
 

@@ -166,7 +166,7 @@ class AbstractLogCDE(BaseEstimator):
         return Task(streams, targets, classes, known, self.gap_, seed, self.checkpoints, self.verbose)
 
     def _learn(self, task: Task) -> None:
-        """Train the learner."""
+        """Train the given learner, or the default, and keep its model, choices and history."""
         learner = Auto() if self.learner is None else self.learner
         if not isinstance(learner, AbstractLearner):
             raise ModelError(

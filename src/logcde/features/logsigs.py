@@ -65,11 +65,11 @@ class Part(AbstractWindow):
 
     @property
     def name(self) -> str:
-        """As in "2/4"."""
+        """Number and parts, as in "2/4"."""
         return f"{self.number}/{self.parts}"
 
     def bounds(self, horizon: Float64[np.ndarray, "series"]) -> tuple[np.ndarray, np.ndarray]:
-        """As in `Partition.uniform`."""
+        """The same cuts as those of `Partition.uniform`, to the bit."""
         # Multiply first: T k / M is a whole number wherever it should be, T (k / M) is not.
         stop = horizon if self.number == self.parts else horizon * self.number / self.parts
         return horizon * (self.number - 1) / self.parts, stop

@@ -13,6 +13,7 @@ from logcde.errors import StreamError, Where
 from logcde.features.features import FittedFeatures
 from logcde.features.windows import MOST_WINDOWS, ROUNDING, Windows
 from logcde.kernels import windows as kernels
+from logcde.streams import Schema
 
 
 class OnlineFeatures:
@@ -45,7 +46,7 @@ class OnlineFeatures:
     def observe(self, time: float, values: Mapping[str, float] | Numbers) -> None:
         """Take one event, later than all before: values by channel, or one for each channel, NaN = not observed."""
         time = float(time)
-        row = self._row(values) if isinstance(values, Mapping) else np.asarray(values, np.float64)
+        row = row_of(self._features.schema, values)
         self.check(time, row)
         if time <= self.last:
             raise StreamError(
@@ -125,17 +126,6 @@ class OnlineFeatures:
         self._sums, self.last = sums, -math.inf if state["last"] is None else float(state["last"])
         return self
 
-    def _row(self, values: Mapping[str, float]) -> Float64[np.ndarray, "channel"]:
-        channels = self._features.schema.channels
-        unknown = [name for name in values if name not in channels]
-        if unknown:
-            raise StreamError(
-                f"There is no channel {unknown[0]!r}.",
-                f"The channels are {', '.join(channels)}.",
-                where=Where(channel=unknown[0]),
-            )
-        return np.array([values.get(name, np.nan) for name in channels], np.float64)
-
     def _window(self, time: float) -> int:
         return int(time / self._features.width)
 
@@ -212,6 +202,24 @@ class ChannelSums:
         for k, window, *quantities in state["windows"]:
             sums._sums[k, window] = quantities
         return sums
+
+
+def row_of(schema: Schema, values: Mapping[str, float] | Numbers) -> Float64[np.ndarray, "_"]:
+    """One number for each channel, NaN for those that are not observed, as long as `values` are named.
+
+    >>> row_of(Schema(("pulse", "temp")), {"temp": 37.0})
+    array([nan, 37.])
+    """
+    if not isinstance(values, Mapping):
+        return np.asarray(values, np.float64)
+    unknown = [name for name in values if name not in schema.channels]
+    if unknown:
+        raise StreamError(
+            f"There is no channel {unknown[0]!r}.",
+            f"The channels are {', '.join(schema.channels)}.",
+            where=Where(channel=unknown[0]),
+        )
+    return np.array([values.get(name, np.nan) for name in schema.channels], np.float64)
 
 
 def _count(end: float, width: float) -> int:

@@ -34,7 +34,7 @@ class Shrinkage(AbstractSmoother):
     weight: float = 0.1
 
     def fit(self, windows: Windows) -> "Shrinkage":
-        """Nothing to learn."""
+        """Return the same smoother: the weight is given."""
         return self
 
     def __call__(self, windows: Windows) -> Float32[np.ndarray, "series channel window"]:

@@ -68,7 +68,7 @@ class Windows:
 
     @property
     def observations(self) -> Float64[np.ndarray, "series channel window"]:
-        """Number of observations."""
+        """How often each channel was observed in each window."""
         return self.sums[..., kernels.COUNT]
 
     @property

@@ -77,7 +77,7 @@ class AbstractDropoutDynamics(AbstractDynamics):
         *,
         key: PRNGKeyArray,
     ) -> Float[Array, "interval features"]:
-        """`unroll` with dropout."""
+        """As `unroll`, with some entries dropped at random by `key`."""
 
 
 def unroll_with(

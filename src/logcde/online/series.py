@@ -1,6 +1,6 @@
 """Predictors of the models that estimators train: features of windows, mixtures of models, late events."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,8 +8,9 @@ from jaxtyping import Float, Float64
 
 from logcde._typing import Numbers
 from logcde.embedding.online import Values
-from logcde.errors import LogcdeError, ModelError, StreamError, Where
+from logcde.errors import LogcdeError, ModelError
 from logcde.features import OnlineFeatures
+from logcde.features.online import row_of
 from logcde.features.windows import window_count
 from logcde.models.series import AbstractSeriesModel, EmbeddedModel, FeatureModel, Mixture
 from logcde.online.abstract import AbstractPredictor
@@ -17,7 +18,6 @@ from logcde.online.predictor import Predictor
 from logcde.online.prefix import Arrival, Event
 from logcde.online.reordering import ReorderBuffer
 from logcde.streams import Partition, Schema
-from logcde.streams.schema import listed
 from logcde.streams.stamps import read_stamps
 
 FORMAT = 1
@@ -53,20 +53,6 @@ def predictor_of(model: AbstractSeriesModel, *, reorder: object = None) -> Abstr
 def time_of(schema: Schema, stamp: object) -> float:
     """The time of a stamp of the user's clock."""
     return stamp if type(stamp) is float else float(schema.clock.times(read_stamps([stamp]))[0])
-
-
-def row_of(schema: Schema, values: Values) -> np.ndarray:
-    """One number for each channel, NaN for those that are not observed."""
-    if not isinstance(values, Mapping):
-        return np.asarray(values, np.float64)
-    unknown = [name for name in values if name not in schema.channels]
-    if unknown:
-        raise StreamError(
-            f"There is no channel {unknown[0]!r}.",
-            f"The channels are {listed(schema.channels)}.",
-            where=Where(channel=unknown[0]),
-        )
-    return np.array([values.get(name, np.nan) for name in schema.channels], np.float64)
 
 
 def _restoring(restore: Callable[[], None]) -> None:
@@ -110,7 +96,7 @@ class FeaturePredictor(AbstractPredictor):
 
     def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
         """Take one event, later than all before."""
-        self._online.observe(time_of(self.schema, time), row_of(self.schema, values))
+        self._online.observe(time_of(self.schema, time), values)
 
     def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
         """Refuse a stamp before 0 or far beyond all training, and infinite values."""

@@ -70,6 +70,12 @@ class Task:
         """Weighted mean of the losses."""
         return float(np.average(self.losses(outputs), weights=self.weight))
 
+    def best_factor(
+        self, scores: Float64[np.ndarray, "series class"], candidates: Float64[np.ndarray, "candidate"]
+    ) -> float:
+        """The factor of scores that gives logits with the least loss."""
+        return float(candidates[int(np.argmin([self.loss(scores * one) for one in candidates]))])
+
     def losses(self, outputs: Float64[np.ndarray, "series output"]) -> Float64[np.ndarray, "series"]:
         """Log loss of the logits of each series, or squared error of its number."""
         if self.classes is None:

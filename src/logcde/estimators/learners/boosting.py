@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Float64
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
+from logcde.estimators.learners.folds import folds_of
 from logcde.features import WindowFeatures
 from logcde.features.smoothing import AbstractSmoother, Shrinkage
 from logcde.models.heads import AbstractHead, CalibratedHead, PairHead, TreesHead
@@ -46,7 +46,7 @@ class WindowBoosting(AbstractLearner):
         head = self._boosted(rows, task, np.arange(len(rows)))
         if task.classes is None:
             return Learnt(FeatureModel(features, head), unseen)
-        factor = float(FACTORS[int(np.argmin([task.loss(unseen * one) for one in FACTORS]))])
+        factor = task.best_factor(unseen, FACTORS)
         return Learnt(FeatureModel(features, CalibratedHead(head, factor)), unseen * factor)
 
     def _boosted(self, rows: Float[np.ndarray, "series feature"], task: Task, chosen: np.ndarray) -> AbstractHead:
@@ -61,24 +61,6 @@ class WindowBoosting(AbstractLearner):
         booster.fit(rows, task.targets[chosen], task.weight[chosen])
         head = booster_head(booster)
         return PairHead(head) if task.classes == 2 else head
-
-
-def folds_of(task: Task, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training and left-out series of each fold; classes have equal shares in all, so that no model misses one.
-
-    The series of a class that has only one cannot be predicted without it: it is left out of no training.
-    """
-    every = np.arange(len(task.targets))
-    if task.classes is None:
-        split: Any = KFold(min(folds, len(every)), shuffle=True, random_state=task.seed)
-        return list(split.split(every))
-    size = np.bincount(task.targets)[task.targets]
-    rare, common = every[size < 2], every[size >= 2]
-    if not len(common):
-        return []
-    split = StratifiedKFold(max(2, min(folds, size[common].min())), shuffle=True, random_state=task.seed)
-    parts = split.split(common, task.targets[common])
-    return [(np.concatenate([common[training], rare]), common[rest]) for training, rest in parts]
 
 
 def booster_head(booster: Any) -> TreesHead:

@@ -16,7 +16,7 @@ from logcde.estimators.choosing import (
     choose_steps,
 )
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
-from logcde.estimators.learners.boosting import folds_of
+from logcde.estimators.learners.folds import folds_of
 from logcde.estimators.training import Schedule, train, with_target_units, with_temperature
 from logcde.models import Mean, SequenceModel
 from logcde.models.series import EmbeddedModel, QueryIntervals
@@ -71,7 +71,7 @@ class AbstractNetwork(AbstractLearner):
     @property
     @abc.abstractmethod
     def architecture(self) -> AbstractArchitecture:
-        """Builds the network."""
+        """Sizes of the network, which build it once the basis of its inputs is known."""
 
     def fit(self, task: Task, *, held_out: bool) -> Learnt:
         """Train on all series, and for each fold without it."""

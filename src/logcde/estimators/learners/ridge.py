@@ -68,7 +68,7 @@ def fit_ridge(
         fitted = (vectors * kept) @ projected
         own = np.square(vectors) @ kept + task.weight / task.weight.sum()
         held_out = wanted - ((wanted - bias) * root - fitted) / root / np.maximum(1 - own, 1e-6)[:, None]
-        factor = 1.0 if task.classes is None else best_factor(held_out, task)
+        factor = 1.0 if task.classes is None else task.best_factor(held_out, FACTORS)
         loss = task.loss(held_out * factor)
         if loss < best:
             best, chosen = loss, (penalty, factor, held_out)
@@ -96,9 +96,3 @@ def left_vectors(
     sizes, right = np.linalg.eigh(rows.T @ rows)
     kept = sizes > sizes[-1] * 1e-12
     return sizes[kept], rows @ (right[:, kept] / np.sqrt(sizes[kept]))
-
-
-def best_factor(scores: Float64[np.ndarray, "series class"], task: Task) -> float:
-    """The factor of scores that gives logits with the least loss."""
-    losses = [task.loss(scores * factor) for factor in FACTORS]
-    return float(FACTORS[int(np.argmin(losses))])
