@@ -6,7 +6,9 @@ names options, a server answers with JSON. `str(error)` is the Python phrasing.
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+import math
+import numbers
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -24,11 +26,16 @@ class Remedy(enum.Enum):
     LATER_HORIZON = "Give a later horizon, or leave it out."
     ORIGIN = "Pass origin=, a datetime."
     EARLIER_ORIGIN = "Subtract the first stamp, or give an earlier origin, or leave it out."
+    COMMON_ORIGIN = "Read the streams of that clock with origin=FirstStamp(), or with an earlier origin."
     NEARER_ORIGIN = (
         "Round the stamps to a coarser resolution, such as microseconds, or give an origin nearer to them, for example "
         "origin=FirstStamp()."
     )
     EPOCH = "Turn them into datetimes, or subtract the first one."
+    EMPTY_INTERVALS = (
+        "If time should count from where series begin, read them with origin=FirstStamp(); otherwise give horizon= or "
+        "another partition."
+    )
     NO_EPOCH = "Leave out the epoch."
     CHANNELS = "Choose other columns of values, or leave the field empty where nothing was observed."
     LEAVE_CHANNELS = "Leave such channels out."
@@ -36,6 +43,7 @@ class Remedy(enum.Enum):
     CALENDAR = "Use Partition.every, or make the streams from datetimes."
     PARTIAL = "Add it, or pass partial=True to embed only a part of the horizon."
     BINS_NEED_COUNTS = "Pass counts=True, or leave soft_bins out."
+    TOO_LARGE = "Scale the values, for example with a ChannelScaler, leave such values out, or choose dtype=np.float64."
     OVERWRITE = "Choose another name, or pass overwrite=True to replace it."
     FRESH = "Remove the folder to train from the start."
     OTHER_FOLDER = "Pass the options of that run to resume it, or another folder to train anew."
@@ -92,8 +100,12 @@ class LogcdeError(ValueError):
 
     def phrased(self, advice: Mapping[Remedy, str]) -> str:
         """The message, with a front end's own advice for some remedies."""
-        remedy = advice.get(self.remedy, self.remedy.value) if isinstance(self.remedy, Remedy) else self.remedy
-        return f"{self.found} {remedy}".rstrip()
+        return _phrased(self.found, self.remedy, advice)
+
+
+def _phrased(found: str, remedy: Remedy | str, advice: Mapping[Remedy, str]) -> str:
+    text = advice.get(remedy, remedy.value) if isinstance(remedy, Remedy) else remedy
+    return f"{found} {text}".rstrip()
 
 
 class StreamError(LogcdeError):
@@ -132,6 +144,19 @@ class CheckpointError(TrainingError):
     """A checkpoint that cannot be read, or that belongs to another training run."""
 
 
+class NonFinitePredictionError(ModelError):
+    """Predictions that are not finite. `where` is the first such series; the others can be predicted without it.
+
+    Attributes:
+        series: Ids of these series.
+        predictions: What would have been returned, with NaN for these series; for classifiers probabilities.
+    """
+
+    def __init__(self, found: str, remedy: Remedy | str = "", *, series: Sequence[Any], predictions: Any) -> None:
+        super().__init__(found, remedy, where=Where(series=series[0]))
+        self.series, self.predictions = tuple(series), predictions
+
+
 class NonFiniteError(TrainingError):
     """Training met a non-finite number at `step`; `model` is the last finite one."""
 
@@ -154,6 +179,10 @@ class ArtefactError(LogcdeError):
     """A saved model that cannot be read, or something that cannot be saved."""
 
 
+class InUseError(LogcdeError):
+    """A file or folder that another process is writing."""
+
+
 class CheckFailed(LogcdeError, AssertionError):  # noqa: N818
     """A law that a model breaks."""
 
@@ -164,3 +193,48 @@ class DatasetError(LogcdeError):
 
 class ExperimentError(LogcdeError):
     """A configuration or a folder of results that an experiment cannot work with."""
+
+
+class LogcdeWarning(UserWarning):
+    """Something that is probably not meant, but may be; with the data of a `LogcdeError`."""
+
+    def __init__(self, found: str, remedy: Remedy | str = "") -> None:
+        self.found: Any = found
+        self.remedy = remedy
+        super().__init__(self.phrased({}))
+
+    def phrased(self, advice: Mapping[Remedy, str]) -> str:
+        """The message, with a front end's own advice for some remedies."""
+        return _phrased(self.found, self.remedy, advice)
+
+
+class OutOfRangeWarning(LogcdeWarning):
+    """Series that lie far outside of what a model was trained on; `found` says which and how far, as data."""
+
+    def __init__(self, found: Any) -> None:
+        super().__init__(str(found))
+        self.found: Any = found
+
+
+class NonFiniteWarning(LogcdeWarning):
+    """A growing series whose prediction is not finite."""
+
+
+def check_whole(option: str, name: str, number: object, least: int = 1) -> None:
+    """Refuse an option that is not a whole number of at least `least`.
+
+    >>> check_whole("WindowRidge", "units", 0)
+    Traceback (most recent call last):
+    logcde.errors.ModelError: WindowRidge(units=0) is not possible. Give a whole number of at least 1.
+    """
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral) or number < least:
+        raise ModelError(f"{option}({name}={number!r}) is not possible.", f"Give a whole number of at least {least}.")
+
+
+def check_positive(option: str, name: str, number: object) -> None:
+    """Refuse an option that is not a positive, finite number.
+
+    >>> check_positive("Shrinkage", "weight", 0.1)
+    """
+    if isinstance(number, bool) or not isinstance(number, numbers.Real) or not 0 < float(number) < math.inf:
+        raise ModelError(f"{option}({name}={number!r}) is not possible.", "Give a positive, finite number.")

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 import logcde as lc
 from logcde.artefact import registry, save
-from logcde.artefact.files import FORMAT, _digest, saved_class_name
+from logcde.artefact.files import FORMAT, read_extra, saved_class_name
 from logcde.embedding import Coordinates, EmbeddingSpec
 from logcde.errors import ArtefactError
 from logcde.streams import DatetimeClock, Schema, Term, TimedeltaClock
+from tests.artefact.forging import edited, sealed_again
 
 KEY = jax.random.key(0)
 SCHEMA = Schema(("a", "b"))
@@ -229,6 +230,8 @@ def test_extra_files_belong_to_the_model(tmp_path):
     folder = tmp_path / "model"
     save(a_model(), folder, extra_files={"notes.txt": "mine"})
     assert (folder / "notes.txt").read_text() == "mine"
+    assert read_extra(folder, "notes.txt") == b"mine"
+    assert read_extra(folder, "other.txt") is None
     assert_same(lc.load(folder), a_model())
     assert saved_class_name(folder) == "models.SequenceModel"
     (folder / "thesis.tex").touch()
@@ -263,21 +266,13 @@ def test_failing_save_leaves_the_older_model(step, tmp_path, monkeypatch):
 
 def test_load_names_the_older_model_of_an_interrupted_save(tmp_path):
     a_model().save(tmp_path / "model")
-    (tmp_path / "model").rename(tmp_path / ".model.abc.old")
-    with pytest.raises(ArtefactError, match=r"older model is in .*\.model\.abc\.old"):
+    (tmp_path / "model").rename(tmp_path / ".logcde-abc-model.old")
+    with pytest.raises(ArtefactError, match=r"older model is in .*\.logcde-abc-model\.old"):
         lc.load(tmp_path / "model")
-
-
-def edited(folder, change):
-    """Edit `model.json` and make its checksum right again."""
-    a_model().save(folder / "model")
-    file = folder / "model" / "model.json"
-    document = json.loads(file.read_text())
-    del document["sha256"]
-    change(document)
-    document["sha256"] = _digest(document)
-    file.write_text(json.dumps(document))
-    return folder / "model"
+    with pytest.raises(ArtefactError, match="exists already"):
+        a_model(dtype=jnp.float64).save(tmp_path / "model")
+    assert_same(lc.load(tmp_path / "model"), a_model())
+    assert [part.name for part in tmp_path.iterdir()] == ["model"]
 
 
 EDITS = {
@@ -298,6 +293,7 @@ EDITS = {
     "function 'os.system' is unknown": lambda d: d["model"].update(spec={"function": "os.system"}),
     "has no meaning": lambda d: d["model"].update(spec={"pickle": "gASV"}),
     "at least 1": lambda d: d["model"]["basis"].update(depth=0),
+    "too many to index": lambda d: d["model"]["basis"].update(depth=10**15),
     "chunk needs at least one": lambda d: d["model"]["dynamics"].update(scan={"type": "scans.Chunked", "size": 0}),
     "and not a model": lambda d: d.update(model=[1, 2]),
 }
@@ -306,7 +302,7 @@ EDITS = {
 @pytest.mark.parametrize(("words", "change"), EDITS.items())
 def test_load_explains_what_does_not_fit(words, change, tmp_path):
     with pytest.raises(ArtefactError, match=words):
-        lc.load(edited(tmp_path, change))
+        lc.load(edited(a_model(), tmp_path, change))
 
 
 def test_load_refuses_double_precision_without_x64(tmp_path):
@@ -327,7 +323,7 @@ def test_load_refuses_an_edited_number(tmp_path):
     a_model().save(tmp_path / "model")
     file = tmp_path / "model" / "model.json"
     file.write_text(file.read_text().replace('"step": 0.5', '"step": 0.6'))
-    with pytest.raises(ArtefactError, match="model.json was changed"):
+    with pytest.raises(ArtefactError, match="model.json is damaged: its checksum differs"):
         lc.load(tmp_path / "model")
 
 
@@ -367,8 +363,7 @@ def test_load_of_forged_files_gives_an_artefact_error_or_a_module(data, tmp_path
     for _ in range(data.draw(st.integers(0, 3))):
         damaged[data.draw(st.integers(0, 400))] ^= data.draw(st.integers(1, 255))
     document = json.loads(intact[0])
-    del document["sha256"]
-    document["tensors"]["sha256"] = hashlib.sha256(damaged).hexdigest()
+    document["files"]["model.safetensors"]["sha256"] = hashlib.sha256(damaged).hexdigest()
     place = document["model"]
     while True:  # replace a random value of the tree
         keys = list(place) if isinstance(place, dict) else range(len(place))
@@ -376,10 +371,9 @@ def test_load_of_forged_files_gives_an_artefact_error_or_a_module(data, tmp_path
         if not place[key] or not isinstance(place[key], dict | list) or data.draw(st.integers(0, 3)) == 0:
             break
         place = place[key]
-    place[key] = data.draw(st.sampled_from([None, 0, -1, 1.5, "x", [], {}, True]))
-    document["sha256"] = _digest(document)
+    place[key] = data.draw(st.sampled_from([None, 0, -1, 1.5, 10**18, 1e308, "x", [], {}, True]))
     try:
-        text.write_text(json.dumps(document))
+        text.write_bytes(sealed_again(document))
         numbers.write_bytes(bytes(damaged))
         loaded = lc.load(folder)
     except ArtefactError:
@@ -388,3 +382,10 @@ def test_load_of_forged_files_gives_an_artefact_error_or_a_module(data, tmp_path
         text.write_bytes(intact[0])
         numbers.write_bytes(intact[1])
     assert isinstance(loaded, eqx.Module)
+
+
+def test_what_a_killed_save_left_is_removed(tmp_path):
+    (tmp_path / ".logcde-0123456789abcdef-model").mkdir()
+    (tmp_path / ".logcde-0123456789abcdef-model" / "model.json").touch()
+    a_model().save(tmp_path / "model")
+    assert [part.name for part in tmp_path.iterdir()] == ["model"]

@@ -49,7 +49,9 @@ def test_split_round_trip_through_file(tmp_path):
         ('{"train": [0, 1], "validation": [2]}', "missing required field `test`"),
         ('{"train": [0.5], "validation": [2], "test": []}', "Expected `int`, got `float`"),
         ('{"train": [99999999999999999999], "validation": [], "test": []}', "too large"),
-        ("nonsense", "JSON is malformed"),
+        ("nonsense", "it is not JSON"),
+        ('{"train": [0, 1], "train": [1, 0], "validation": [2], "test": [3]}', "the key 'train' occurs twice"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_invalid_split_file_is_refused(tmp_path, content, complaint):

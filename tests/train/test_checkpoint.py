@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import logcde as lc
-from logcde.errors import CheckpointError, NonFiniteError, TrainingInterrupted
+from logcde.errors import CheckpointError, InUseError, NonFiniteError, TrainingInterrupted
 from logcde.train.checkpoint import decode, encode
 from logcde.train.records import RunProgress
 from tests.train import toys, worker
@@ -65,7 +65,8 @@ def test_killed_run_resumes_to_the_same_bits(tmp_path):
     for step, saves in ((9, 99), (99, 3)):
         code, errors = finish(start("killed", folder, step, saves))
         assert code == -signal.SIGKILL, errors
-    assert list(folder.glob("*.temporary"))
+    assert len(list(folder.glob(".logcde-*"))) == 1
+    assert (folder / ".lock").exists()
     newest = max(folder.glob("*.safetensors"))
     resumed = worker.train(lc.Checkpoints(folder, seconds=0.0), [watch := Watcher()])
     assert 0 < watch.resumed < 20
@@ -73,7 +74,7 @@ def test_killed_run_resumes_to_the_same_bits(tmp_path):
     whole = worker.train()
     assert toys.same((whole.model, whole.last), (resumed.model, resumed.last))
     assert losses(whole) == losses(resumed)
-    assert not list(folder.glob("*.temporary"))
+    assert {path.suffix for path in folder.iterdir()} == {".safetensors"}
 
 
 def test_interrupted_run_resumes_to_the_same_bits(tmp_path, ctrl_c):
@@ -153,21 +154,57 @@ def test_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, caplog):
     newest.write_bytes(content)
     resumed = train(tmp_path, callbacks=[watch := Watcher()])
     assert f"{watch.resumed:012d}" in before.name
-    assert "checksum is wrong" in caplog.text
+    assert "its checksum differs" in caplog.text
     assert newest.name in caplog.text
     assert toys.same(whole.model, resumed.model)
     assert newest.with_suffix(".damaged").read_bytes() == content
     for path in tmp_path.glob("*.safetensors"):
         path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(CheckpointError, match="No checkpoint can be read. .*truncated.* Remove the folder"):
+    with pytest.raises(CheckpointError, match="No checkpoint can be read. .*damaged.* Remove the folder"):
         train(tmp_path)
+
+
+def test_checkpoint_with_another_step_than_its_name_is_not_used(tmp_path, caplog):
+    whole = train(tmp_path)
+    before, newest = sorted(tmp_path.iterdir())
+    newest.replace(tmp_path / "step-000000000099.safetensors")
+    resumed = train(tmp_path, callbacks=[watch := Watcher()])
+    assert f"{watch.resumed:012d}" in before.name
+    assert f"It is of step {int(newest.stem[5:])}, but its name says 99." in caplog.text
+    assert toys.same(whole.model, resumed.model)
+
+
+def test_edited_journal_is_refused(tmp_path):
+    tree = {"a": jnp.arange(3.0)}
+    content = encode(tree, RunProgress(step=30), {})
+    edited = content.replace(rb"\"step\":30", rb"\"step\":10")
+    assert edited != content
+    with pytest.raises(CheckpointError, match="its checksum differs"):
+        decode(edited, tree, {})
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    def second():
+        with pytest.raises(InUseError, match=f"is in use by process {os.getpid()} on "):
+            train(tmp_path)
+
+    train(tmp_path, callbacks=[watch := Watcher(5, second)])
+    assert watch.reached
+    assert {path.suffix for path in tmp_path.iterdir()} == {".safetensors"}
+
+
+def test_files_without_end_are_no_checkpoints(tmp_path):
+    os.mkfifo(tmp_path / "step-000000000010.safetensors")
+    (tmp_path / "step-000000000020.safetensors").symlink_to("/dev/zero")
+    with pytest.raises(CheckpointError, match="No checkpoint can be read. .*not a regular file.*not a regular file"):
+        lc.Checkpoints(tmp_path).newest()
 
 
 @pytest.mark.parametrize("size", [0, 5, 8, 40, -1])
 def test_truncated_checkpoint_is_refused(tmp_path, size):
     tree = {"a": jnp.arange(3.0), "key": jax.random.key(1)}
     content = encode(tree, RunProgress(), {})
-    with pytest.raises(CheckpointError, match="truncated"):
+    with pytest.raises(CheckpointError, match="damaged"):
         decode(content[:size], tree, {})
 
 

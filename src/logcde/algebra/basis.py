@@ -49,7 +49,7 @@ class Basis:
         doubled = sorted(letter for letter, count in Counter(self.letters).items() if count > 1)
         if doubled:
             raise BasisError(f"The letter {doubled[0]!r} occurs more than once.", "Give letters different names.")
-        if self.width**self.depth >= 2**31:
+        if self.width ** min(self.depth, 31) >= 2**31:
             raise BasisError(
                 f"Depth {self.depth} over {self.width} letters has {self.width}**{self.depth} words in its top level, "
                 "too many to index.",

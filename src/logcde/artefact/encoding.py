@@ -116,7 +116,7 @@ def decode(document: Document, tensors: Mapping[str, np.ndarray], names: Names) 
         case {"mapping": dict(items)}:
             return {key: decode(item, tensors, names) for key, item in items.items()}
         case dict():
-            raise ArtefactError(f"{document!r} has no meaning in this version of logcde.")
+            raise ArtefactError(f"{document!r:.200} has no meaning in this version of logcde.")
     return document
 
 

@@ -1,16 +1,14 @@
 """The directory of a saved model: written completely or not at all, and verified when it is read.
 
-`model.json` holds the checksum of `model.safetensors` and one of its own content, so that any change of either is
-detected. It also lists extra files in the directory, which are never read here.
+`model.json` holds the size and the checksum of every other file of the model, and a checksum of its own bytes, so that
+any change of any of them is detected when it is read.
 """
 
+import contextlib
 import hashlib
 import importlib.metadata
-import json
 import os
 import platform
-import shutil
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,17 +19,29 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from logcde._documents import FormatError, read_document, write_document
+from logcde._files import (
+    read_regular,
+    restore_set_aside,
+    scratch_folder,
+    set_aside,
+    set_aside_versions,
+    sync_folder,
+    write_whole,
+)
 from logcde.artefact.encoding import Document, decode, encode, plain
 from logcde.artefact.registry import Names
 from logcde.errors import ArtefactError, Remedy
 
-FORMAT = 2
-"""1: logcde 0.1, whose classes had other names."""
+FORMAT = 3
+"""1: logcde 0.1, whose classes had other names. 2: without checksums of extra files."""
 MODEL_JSON, MODEL_TENSORS = "model.json", "model.safetensors"
 REPORT = "report.html"
 """May be added to a saved model later; removed when the model is replaced."""
 UNFINISHED = "unfinished"
 """A folder in the directory of a model while it is being trained; removed when the model is saved."""
+LARGEST_DOCUMENT = 1 << 26
+"""Bytes of a `model.json`, whose numbers are in the other file. Bounds the time and the memory to read one."""
 LIBRARIES = ("logcde", "jax", "equinox", "numpy", "safetensors")
 DTYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool", "C64": "complex64",
@@ -64,41 +74,27 @@ def save(
     target = Path(path)
     tensors: dict[str, np.ndarray] = {}
     structure = encode(model, "", tensors, Names())
-    arrays = safetensors.numpy.save(tensors)
+    texts = {} if extra_files is None else extra_files
+    parts = {MODEL_TENSORS: safetensors.numpy.save(tensors), **{name: text.encode() for name, text in texts.items()}}
     document = {
-        "format": FORMAT,
         "versions": {name: importlib.metadata.version(name) for name in LIBRARIES}
         | {"python": platform.python_version()},
         "summary": plain({} if summary is None else summary),
+        "files": {name: _facts(content) for name, content in parts.items()},
         "model": structure,
-        "tensors": {"file": MODEL_TENSORS, "sha256": hashlib.sha256(arrays).hexdigest()},
     }
-    texts = {} if extra_files is None else extra_files
-    if texts:
-        document["extra_files"] = sorted(texts)
-    document["sha256"] = _digest(document)
+    finish_interrupted(target)
     replaces = check_target(target, overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
-    token = uuid.uuid4().hex[:12]
-    new, old = (target.with_name(f".{target.name}.{token}.{suffix}") for suffix in ("new", "old"))
-    try:
-        new.mkdir()
-        _write(new / MODEL_TENSORS, arrays)
-        for name, text in texts.items():
-            _write(new / name, text.encode())
-        _write(new / MODEL_JSON, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
-        _sync(new)
-        if replaces:
+    with contextlib.ExitStack() as until_replaced, scratch_folder(target) as new:
+        old = until_replaced.enter_context(set_aside(target)) if replaces else None
+        for name, content in parts.items():
+            write_whole(new / name, content)
+        write_whole(new / MODEL_JSON, write_document(document, FORMAT, indent=1))
+        if old is not None:
             target.rename(old)
         new.rename(target)
-    except BaseException:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    _sync(target.parent)
-    if replaces:
-        shutil.rmtree(old)
+        sync_folder(target.parent)
 
 
 def load(path: str | os.PathLike) -> Any:
@@ -123,21 +119,36 @@ def load(path: str | os.PathLike) -> Any:
     """
     target = Path(path)
     document = _document(target / MODEL_JSON)
-    data = _read(target / MODEL_TENSORS)
-    if hashlib.sha256(data).hexdigest() != document["tensors"]["sha256"]:
-        raise ArtefactError(
-            f"{target / MODEL_TENSORS} is not the file that was saved: its checksum differs.", SAVE_AGAIN
-        )
     try:
+        data = _part(target, MODEL_TENSORS, document)
         tensors = {name: _array(spec) for name, spec in safetensors.deserialize(data)}
         model = decode(document["model"], tensors, Names())
     except ArtefactError as error:
-        raise ArtefactError(f"{target / MODEL_JSON} cannot be decoded. {error.found}", error.remedy) from error
+        raise ArtefactError(f"{target} cannot be loaded. {error.found}", error.remedy) from error
     except Exception as error:  # the checks of any class may have run
-        raise ArtefactError(f"{target / MODEL_JSON} cannot be decoded: {error!r}.", SAVE_AGAIN) from error
+        raise ArtefactError(f"{target} cannot be loaded: {error!r:.300}.", SAVE_AGAIN) from error
     if not isinstance(model, eqx.Module):
         raise ArtefactError(f"{target / MODEL_JSON} holds a {type(model).__name__} and not a model.")
     return model
+
+
+def read_extra(path: str | os.PathLike, name: str) -> bytes | None:
+    """Read one of the extra files of a saved model; None if it was saved without.
+
+    Raises:
+        ArtefactError: The file, or `model.json`, is missing or damaged.
+    """
+    document = _document(Path(path) / MODEL_JSON)
+    return _part(Path(path), name, document) if name in document["files"] else None
+
+
+def finish_interrupted(path: str | os.PathLike) -> bool:
+    """Finish what a killed `save` left beside a saved model: keep the new one if it is in place, else the older one.
+
+    Returns:
+        Whether there was anything to finish.
+    """
+    return restore_set_aside(Path(path))
 
 
 def check_target(path: str | os.PathLike, overwrite: bool) -> bool:
@@ -153,7 +164,7 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> bool:
         raise ArtefactError(f"{target} exists and is not a saved model.", "Choose another name, or move it away.")
     others = {part.name for part in target.iterdir()} - {MODEL_JSON, MODEL_TENSORS, UNFINISHED}
     if others and (target / MODEL_JSON).is_file():
-        others -= {REPORT, *_document(target / MODEL_JSON).get("extra_files", ())}
+        others -= {REPORT, *_document(target / MODEL_JSON)["files"]}
     if others:
         raise ArtefactError(
             f"{target} exists and is not a saved model: there is {min(others)!r} in it.",
@@ -166,22 +177,22 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> bool:
 
 def saved_class_name(path: str | os.PathLike) -> str:
     """The name of the saved class, such as "models.SequenceModel", without loading it."""
-    return str(_document(Path(path) / MODEL_JSON)["model"]["type"])
+    match _document(Path(path) / MODEL_JSON)["model"]:
+        case {"type": str(name)}:
+            return name
+    raise ArtefactError(f"{Path(path) / MODEL_JSON} does not name the class of its model.")
 
 
 def _document(file: Path) -> Document:
-    content = _read(file)
+    content = _read(file, LARGEST_DOCUMENT)
     try:
-        document = json.loads(content)
+        document = read_document(content, FORMAT)
+    except FormatError as error:
+        raise _other_format(file, error.document) from error
     except ValueError as error:
-        raise ArtefactError(f"{file} is damaged: it is not JSON ({error}).", SAVE_AGAIN) from error
-    if not isinstance(document, dict) or "format" not in document:
+        raise ArtefactError(f"{file} is damaged: {error}.", SAVE_AGAIN) from error
+    if not isinstance(document.get("files"), dict) or "model" not in document:
         raise ArtefactError(f"{file} does not describe a model of logcde.")
-    if document["format"] != FORMAT:
-        raise _other_format(file, document)
-    stored = document.pop("sha256", None)
-    if _digest(document) != stored:
-        raise ArtefactError(f"{file} was changed after it was saved: its checksum differs.", SAVE_AGAIN)
     return document
 
 
@@ -199,36 +210,34 @@ def _other_format(file: Path, document: Mapping[str, Any]) -> ArtefactError:
     )
 
 
-def _digest(document: Document) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+def _facts(content: bytes) -> dict[str, Any]:
+    """What `model.json` says about another file."""
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _part(folder: Path, name: str, document: Document) -> bytes:
+    """The content of a file that belongs to a model."""
+    facts = document["files"].get(name)
+    if not isinstance(facts, dict) or not isinstance(facts.get("bytes"), int):
+        raise ArtefactError(f"{folder / MODEL_JSON} does not describe {name}.", SAVE_AGAIN)
+    file = folder / name
+    if file.is_file() and file.stat().st_size != facts["bytes"]:
+        raise ArtefactError(f"{file} is not the file that was saved: its size differs.", SAVE_AGAIN)
+    content = _read(file, facts["bytes"])
+    if _facts(content) != facts:
+        raise ArtefactError(f"{file} is not the file that was saved: its checksum differs.", SAVE_AGAIN)
+    return content
 
 
 def _array(spec: Mapping[str, Any]) -> np.ndarray:
     return np.frombuffer(spec["data"], jnp.dtype(DTYPES[spec["dtype"]])).reshape(spec["shape"])
 
 
-def _read(file: Path) -> bytes:
+def _read(file: Path, most: int) -> bytes:
     try:
-        return file.read_bytes()
+        return read_regular(file, most)
     except OSError as error:
-        left = sorted(file.parent.parent.glob(f".{file.parent.name}.*.old"))
+        left = set_aside_versions(file.parent)
         interrupted = f" Replacing it was interrupted; the older model is in {left[0]}." if left else ""
         remedy = f"Rename {left[0].name} to {file.parent.name}." if left else "Check the path."
         raise ArtefactError(f"{file} cannot be read: {error.strerror}.{interrupted}", remedy) from error
-
-
-def _write(file: Path, data: bytes) -> None:
-    with file.open("xb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Force a directory's entries to disk, where the system supports it."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

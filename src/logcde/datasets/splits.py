@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 from jaxtyping import Int64
 
-from logcde._files import write_whole
+from logcde._documents import parse
+from logcde._files import read_regular, write_whole
 from logcde.errors import DatasetError
 
 
@@ -43,12 +44,12 @@ class Split:
     def read(cls, path: str | Path) -> "Split":
         """Read a split that `write` wrote, and check its indices."""
         try:
-            indices = msgspec.json.decode(Path(path).read_bytes(), type=_Indices)
+            indices = msgspec.convert(parse(read_regular(Path(path))), _Indices)
             return cls(*(np.array(part, np.int64) for part in (indices.train, indices.validation, indices.test)))
         except OSError as error:
             raise DatasetError(f"The split {path} cannot be read: {error.strerror}.", "Check its path.") from error
-        except (msgspec.DecodeError, OverflowError, DatasetError) as error:
-            found = error.found if isinstance(error, DatasetError) else error
+        except (ValueError, OverflowError) as error:
+            found = error.found if isinstance(error, DatasetError) else f"{error}."
             raise DatasetError(f"{path} is not a split: {found}", "Draw and write it again.") from error
 
     def __repr__(self) -> str:

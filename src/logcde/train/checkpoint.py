@@ -1,14 +1,15 @@
 """Checkpoints: one safetensors file each, with the progress of the run as JSON in its header. No pickle.
 
 A file is written under a temporary name, forced to disk and renamed, so that a name always stands for a complete file;
-a checksum detects later damage. The checkpoint before is kept until the new one is written, and is used, with a
-warning in the log, if the new one cannot be read. A fingerprint of everything that decides the parameters keeps a run
-from resuming a checkpoint of another one.
+a checksum over all its bytes detects later damage, and the step in its name is that of the progress. The checkpoint
+before is kept until the new one is written, and is used, with a warning in the log, if the new one cannot be read. A
+fingerprint of everything that decides the parameters keeps a run from resuming a checkpoint of another one, and a lock
+keeps two runs from writing into one folder.
 """
 
+import contextlib
 import dataclasses
 import logging
-import os
 import re
 import zlib
 from pathlib import Path
@@ -22,11 +23,15 @@ import safetensors
 import safetensors.numpy
 from jaxtyping import PyTree
 
+from logcde._documents import BLANK, SEAL, check_seal, parse, sealed
+from logcde._files import held, read_regular, write_whole
 from logcde.errors import CheckpointError, Remedy
 from logcde.train.records import RunProgress
 from logcde.train.steps import StepState, TrainStep
 
-FORMAT = 3
+FORMAT = 4
+"""Format 3 had a checksum of the arrays only."""
+NAME = re.compile(r"step-(\d{12})\.safetensors")
 log = logging.getLogger(__name__)
 
 
@@ -51,51 +56,37 @@ class Checkpoints:
         if self.keep < 1:
             raise CheckpointError(f"keep={self.keep} would leave no checkpoint.", "Keep at least one; two are safer.")
 
+    def held(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the folder: a second run that wants to write there is refused."""
+        return held(Path(self.folder), Path(self.folder) / ".lock")
+
     def save(self, content: bytes, step: int) -> None:
-        """Write a checkpoint, then remove those beyond `keep` and the unfinished files of killed runs.
+        """Write a checkpoint, then remove those beyond `keep`.
 
         Checkpoints of later steps are removed as well: a run that went back has abandoned them.
         """
-        folder = Path(self.folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"step-{step:012d}.safetensors"
-        temporary = path.with_suffix(".temporary")
-        try:
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except OSError:  # most often a full disk, where half a file would only take room
-            temporary.unlink(missing_ok=True)
-            raise
-        if os.name == "posix":  # elsewhere a folder cannot be opened
-            directory = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(directory)  # the new name, too
-            finally:
-                os.close(directory)
+        path = write_whole(Path(self.folder) / f"step-{step:012d}.safetensors", content)
         found = self.found()
         later = found.index(path)
-        for old in (*found[:later], *found[later + self.keep :], *folder.glob("step-*.temporary")):
+        for old in (*found[:later], *found[later + self.keep :]):
             old.unlink()
 
     def found(self) -> list[Path]:
         """The files of all checkpoints, newest first."""
-        return sorted(Path(self.folder).glob("step-*.safetensors"), reverse=True)
+        named = Path(self.folder).glob("step-*.safetensors")
+        return sorted((path for path in named if NAME.fullmatch(path.name)), reverse=True)
 
     def step(self) -> int | None:
         """The step of the newest checkpoint, None if there is none."""
         found = self.found()
-        return int(found[0].stem.removeprefix("step-")) if found else None
+        return _step_of(found[0]) if found else None
 
     def newest(self) -> bytes | None:
         """The newest checkpoint that can be read, None if there are none at all. Damaged newer ones are renamed."""
         damaged = {}
         for path in self.found():
-            content = path.read_bytes()
             try:
-                _read(content)
+                content = _content(path)
             except CheckpointError as error:
                 damaged[path] = error
                 continue
@@ -113,7 +104,6 @@ class _Header(msgspec.Struct):
     """The JSON document in the header of the file."""
 
     format: int
-    checksum: int
     fingerprint: dict[str, str]
     progress: RunProgress
 
@@ -121,8 +111,8 @@ class _Header(msgspec.Struct):
 def encode(arrays: PyTree, progress: RunProgress, fingerprint: dict[str, str]) -> bytes:
     """The content of a checkpoint: arrays named by their paths in the tree, and a JSON header."""
     named = {name: _storable(leaf) for name, leaf in _named_leaves(arrays)}
-    header = _Header(FORMAT, _named_checksum(named), fingerprint, progress)
-    return safetensors.numpy.save(named, {"logcde": msgspec.json.encode(header).decode()})
+    header = _Header(FORMAT, fingerprint, progress)
+    return sealed(safetensors.numpy.save(named, {"logcde": msgspec.json.encode(header).decode(), SEAL: BLANK}))
 
 
 def decode(content: bytes, like: PyTree, fingerprint: dict[str, str]) -> tuple[Any, RunProgress]:
@@ -141,7 +131,10 @@ def decode(content: bytes, like: PyTree, fingerprint: dict[str, str]) -> tuple[A
         raise CheckpointError(
             "The checkpoint belongs to another run: " + "; ".join(differing) + ".", Remedy.OTHER_FOLDER
         )
-    leaves = [_restored(named[name], leaf) for name, leaf in _named_leaves(like)]
+    try:
+        leaves = [_restored(named[name], leaf) for name, leaf in _named_leaves(like)]
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"The arrays of the checkpoint are not those of this run ({error}).") from error
     return jax.tree.unflatten(jax.tree.structure(like), leaves), header.progress
 
 
@@ -161,21 +154,33 @@ def fingerprint_of(train_step: TrainStep, state: StepState, data: PyTree, option
     }
 
 
+def _content(path: Path) -> bytes:
+    """The content of a checkpoint whose journal is that of its name."""
+    try:
+        content = read_regular(path)
+    except OSError as error:
+        raise CheckpointError(f"It cannot be read: {error.strerror}.") from error
+    step = _read(content)[1].progress.step
+    if step != _step_of(path):
+        raise CheckpointError(f"It is of step {step}, but its name says {_step_of(path)}.")
+    return content
+
+
+def _step_of(path: Path) -> int:
+    return int(path.stem.removeprefix("step-"))
+
+
 def _read(content: bytes) -> tuple[dict[str, np.ndarray], _Header]:
     try:
-        named = safetensors.numpy.load(content)
         size = int.from_bytes(content[:8], "little")
-        metadata = msgspec.json.decode(content[8 : 8 + size])["__metadata__"]
-        document = msgspec.json.decode(metadata["logcde"])
+        document = parse(parse(content[8 : 8 + size])["__metadata__"]["logcde"])
         found = document["format"]
-        header = msgspec.convert(document, _Header) if found == FORMAT else None
-    except (safetensors.SafetensorError, msgspec.MsgspecError, KeyError, TypeError) as error:
-        raise CheckpointError(f"It is truncated or not a checkpoint of logcde ({error}).") from error
-    if header is None:
-        raise CheckpointError(f"It has format {found}; this version of logcde reads format {FORMAT}.")
-    if header.checksum != _named_checksum(named):
-        raise CheckpointError("Its checksum is wrong: it was damaged after it had been written.")
-    return named, header
+        if found == FORMAT:
+            check_seal(content)
+            return safetensors.numpy.load(content), msgspec.convert(document, _Header)
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"It is damaged, or not a checkpoint of logcde ({error}).") from error
+    raise CheckpointError(f"It has format {found!r}; this version of logcde reads format {FORMAT}.")
 
 
 def _named_leaves(tree: PyTree) -> list[tuple[str, Any]]:
@@ -197,13 +202,6 @@ def _restored(stored: np.ndarray, leaf: Any) -> Any:
     if stored.dtype != leaf.dtype:
         stored = np.frombuffer(stored.tobytes(), leaf.dtype)
     return stored.reshape(leaf.shape)
-
-
-def _named_checksum(named: dict[str, np.ndarray]) -> int:
-    total = 0
-    for name in sorted(named):
-        total = zlib.crc32(name.encode() + named[name].tobytes(), total)
-    return total
 
 
 def _tree_checksum(tree: PyTree) -> int:

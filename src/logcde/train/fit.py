@@ -97,6 +97,7 @@ def fit(
         NonFiniteError: The loss or a parameter became infinite or NaN, after all recoveries; it carries the last
             finite model.
         CheckpointError: The checkpoint cannot be read or belongs to another run.
+        InUseError: Another process is training into the folder of checkpoints.
         TrainingInterrupted: Ctrl-C was pressed; it carries the model so far.
 
     >>> from logcde import Basis, log_slice

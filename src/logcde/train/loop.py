@@ -92,6 +92,10 @@ class TrainingLoop:
 
     def __call__(self, initial: StepState) -> tuple[TrainingState, Summary]:
         """Train from the initial state, or from the newest checkpoint, to the end."""
+        with contextlib.nullcontext() if self.checkpoints is None or not is_main_process() else self.checkpoints.held():
+            return self._train_to_the_end(initial)
+
+    def _train_to_the_end(self, initial: StepState) -> tuple[TrainingState, Summary]:
         state = self._resume(initial)
         for callback in self.callbacks:
             callback.on_start(state.progress.step, self.steps)
