@@ -1,6 +1,7 @@
 """Tables in files, Parquet and CSV: opening, inferring types of text, and what is refused."""
 
 import gzip
+import os
 from pathlib import Path
 
 import polars
@@ -9,7 +10,7 @@ import pytest
 from logcde.errors import StreamError, TableError
 from logcde.streams import Streams
 from logcde.streams.file_scan import Layout, all_streams, scan
-from logcde.streams.files import open_table
+from logcde.streams.files import LONGEST_HEADER, open_table
 from logcde.streams.ingest import ReadOptions
 from logcde.streams.rows import Drop, Earliest, Forbid
 
@@ -141,6 +142,16 @@ def test_separators_and_compression_of_csv(tmp_path):
         ("a.csv", b"id,t,name,x\np,0,a\n", "same number of columns"),
         ("a.csv", b"id,t,name,x\np,0,a,high\n", "The column 'x' has high, which is not a number"),
         ("a.csv", b"id,t,name,x,x\np,0,a,1,2\n", "has two columns named 'x'"),
+        ("a.csv", "id,t,na\u00efve,x\n".encode("latin-1"), "it is not text in UTF-8. Convert it to UTF-8."),
+        (
+            "a.csv",
+            b"id,t,name,x\np,0,a,1\nq" + bytes(9_000_000) + b",0,a,1\n",
+            "one of its lines is too long to be a row.",
+        ),
+        ("a.csv", b"x" * (LONGEST_HEADER + 1), "has a first line of more than 16,777,216 bytes"),
+        ("a.csv.gz", gzip.compress(bytes(LONGEST_HEADER + 1)), "has a first line of more than 16,777,216 bytes"),
+        ("a.csv.gz", gzip.compress(b"id,t,name,x\n")[:20], "cannot be decompressed: "),
+        ("a.csv.gz", gzip.compress(b"id,t,name,x\n", mtime=0)[:10] + b"\xff" * 20, "cannot be decompressed: "),
     ],
 )
 def test_files_that_are_not_tables_are_refused(tmp_path, name, content, said):
@@ -156,6 +167,11 @@ def test_files_that_cannot_be_opened_are_refused(tmp_path, monkeypatch):
         open_table(tmp_path)
     with pytest.raises(TableError, match="No such file or directory"):
         open_table(tmp_path / "none.parquet")
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "zeros.csv").symlink_to("/dev/zero")
+    for name in ("pipe.csv", "zeros.csv"):
+        with pytest.raises(TableError, match="is not a regular file"):
+            open_table(tmp_path / name)
 
     def refuse(*arguments):
         raise PermissionError(13, "Permission denied")
@@ -228,3 +244,14 @@ def test_epoch_turns_numbers_into_datetimes(tmp_path, epoch, scale):
     assert all_streams(scan(parts, LONG, epoch=epoch)).times.tolist() == [0.0, 1.0]
     with pytest.raises(StreamError, match="only numbers count since 1970"):
         scan(csv(tmp_path, "p,2024-01-01,a,1"), LONG, epoch=epoch)
+
+
+@pytest.mark.parametrize("first", ["0", "0.5"])
+@pytest.mark.parametrize("large", [2**60 + 1, 2**63 + 5])
+def test_stamps_that_floats_cannot_hold_are_refused(tmp_path, first, large):
+    file = tmp_path / "a.csv"
+    file.write_text(f"series,time,channel,value\n0,{first},a,1\n0,{large},a,2\n")
+    with pytest.raises(StreamError, match=f"{large}, too large for float64 to hold exactly"):
+        Streams.from_csv(file)
+    file.write_text(f"series,time,channel,value\n0,{first},a,1\n0,1e17,a,2\n")
+    assert Streams.from_csv(file).times[-1] == 1e17

@@ -140,6 +140,37 @@ def test_every_engine_applies_the_scaler():
     )
 
 
+def test_values_in_single_precision_are_scaled_in_double():
+    values = (1000.0 + np.random.default_rng(0).normal(size=(3, 40, 2)).cumsum(1)).astype(np.float32)
+    values[0, :, 0] -= 999.0  # far from the centre
+    single, double = Streams.from_dense(values), Streams.from_dense(values.astype(np.float64))
+    scaler = ChannelScaler.fit(single, StandardScaler())
+    assert scaler(single).value.dtype == np.float64
+    embedding, partition = lc.Embedding(2, scaler=scaler), lc.Partition.uniform(3)
+    np.testing.assert_array_equal(embedding(single, partition).values, embedding(double, partition).values)
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e8, 1e12])
+@pytest.mark.parametrize("rule", [StandardScaler(), MinMaxScaler(), RobustScaler()], ids=repr)
+def test_scales_do_not_depend_on_offsets(rule, offset):
+    values = np.random.default_rng(1).integers(-500, 500, 300) / 4
+    plain, moved = column(values), column(values + offset)
+    expected = ChannelScaler.fit(plain, rule)(plain).value
+    found = ChannelScaler.fit(moved, rule)(moved).value
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-5, atol=1e-5)
+
+
+def test_constants_at_offsets_become_zero():
+    for constant in (0.1, 1e8 / 3, 1e12 / 7):
+        assert scale_of(np.full(1001, constant), StandardScaler()).spread == 1.0
+
+
+def test_values_without_a_finite_scale_are_refused():
+    for rule in (StandardScaler(), MinMaxScaler(), RobustScaler(tails=0.0)):
+        with pytest.raises(StreamError, match=r"channel 'a' go from -1.7e\+308 to 1.7e\+308, too large for a scale"):
+            ChannelScaler.fit(column([1.0, -1.7e308, 1.7e308, 2.0]), rule)
+
+
 def test_predictor_of_a_saved_model_applies_the_scaler(tmp_path):
     times, values = drawn()
     streams = Streams.from_arrays([times], [values], channels=["a", "b"], horizon=6.0)

@@ -10,7 +10,7 @@ import pyarrow
 import pytest
 
 from logcde.errors import StreamError
-from logcde.streams import DatetimeClock, Earliest, FirstStamp, Streams, TimedeltaClock
+from logcde.streams import DatetimeClock, Earliest, FirstStamp, NumericClock, Streams, TimedeltaClock, merge_channels
 
 
 def read(stamps, **options):
@@ -139,8 +139,65 @@ def test_unobserved_rows_do_not_move_the_origin():
     assert streams.schema.clock.origin == np.datetime64("2024-01-02")
 
 
-def test_unit_and_origin_need_datetimes():
+def test_unit_and_origin_fit_the_type_of_stamps():
     with pytest.raises(StreamError, match="unit was given, but the stamps are plain numbers"):
         read([0.0, 1.0], unit=timedelta(days=1))
-    with pytest.raises(StreamError, match="origin was given"):
+    with pytest.raises(StreamError, match="is not a finite number"):
         read([0.0, 1.0], origin=datetime(2024, 1, 1))
+    with pytest.raises(StreamError, match="origin was given, but the stamps are durations"):
+        read(np.array([0, 1], "m8[h]"), origin=FirstStamp())
+
+
+def test_numbers_that_read_as_moments_since_1970_are_told():
+    for unit, tick in (("seconds", 1.0), ("milliseconds", 1e3), ("microseconds", 1e6)):
+        streams = read(np.array([1.7e9, 1.7e9 + 3600]) * tick)
+        assert f"from {1.7e9 * tick!r}, read as 2023-11-14T22:13:20 in {unit} since 1970" in repr(streams)
+    # Thirty years of seconds are longer than what lies before them.
+    assert read([9e8, 1.8e9]).schema.clock == NumericClock(9e8)
+    assert repr(read([5000.0, 5001.0], origin=5000.0)).endswith("horizon   1 from 5000.0")
+    assert "from" not in repr(read([5000.0, 5001.0]))
+
+
+@pytest.mark.parametrize(
+    ("stamps", "options", "origin"),
+    [
+        ([1.7e9, 1.7e9 + 5], {}, 1.7e9),
+        ([1.7e9, 1.7e9 + 5], {"horizon": 1.7e9 + 8}, 1.7e9),
+        ([1.7e9, 1.7e9 + 5], {"origin": 0.0}, 0.0),
+        ([1.7e9, 1.7e9 + 5], {"origin": 1.7e9 - 5}, 1.7e9 - 5),
+        ([1.7e9, 1.7e9 + 5], {"origin": [1.7e9]}, None),
+        ([1.7e9, 1.7e9 + 5], {"origin": {0: 1.7e9}}, None),
+        ([1.7e9], {}, 0.0),
+        ([5.0, 5.25], {}, 0.0),  # a part of a series
+        ([0.5, 0.75], {}, 0.0),
+        ([-3.0, 1.0], {"origin": Earliest()}, 0.0),
+    ],
+)
+def test_where_numbers_count_from(stamps, options, origin):
+    if stamps[0] < 0:
+        with pytest.raises(StreamError, match="Subtract the first stamp, or give an earlier origin"):
+            read(stamps, **options)
+        return
+    streams = read(stamps, **options)
+    assert streams.schema.clock == NumericClock(origin)
+    zero = stamps[0] if origin is None else origin
+    assert streams.times.tolist() == [one - zero for one in stamps]
+    assert streams.horizon.tolist() == [options.get("horizon", stamps[-1]) - zero]
+
+
+def test_a_row_without_observation_decides_no_origin():
+    padded = np.array([[[1.0], [2.0], [np.nan]]])
+    streams = Streams.from_dense(padded, times=[[1.7e9, 1.7e9 + 5, 0.0]])
+    assert streams.schema.clock == NumericClock(1.7e9)
+
+
+def test_parts_that_count_from_different_numbers_join():
+    parts = [read([1.7e9 + start, 1.7e9 + start + 5], ids=[start]) for start in (60, 0)]
+    joined = Streams.concatenate(parts)
+    assert joined.schema.clock == NumericClock(1.7e9)
+    assert joined.times.tolist() == [60.0, 65.0, 0.0, 5.0]
+    assert joined.horizon.tolist() == [65.0, 5.0]
+    near = Streams.concatenate([parts[0], read([0.0, 1.0], ids=[7])])
+    assert near.schema.clock == NumericClock()
+    other = Streams.from_arrays([[1.7e9 + 2, 1.7e9 + 5]], [np.ones((2, 1))], ["other"], ids=[0])
+    assert merge_channels(parts[1], other).times.tolist() == [0.0, 2.0, 5.0]

@@ -8,6 +8,8 @@ from logcde.streams.continuous import Knots as Knots
 from logcde.streams.partition import Calendar as Calendar
 from logcde.streams.partition import Cuts as Cuts
 from logcde.streams.partition import Partition as Partition
+from logcde.streams.ranges import OutOfRange as OutOfRange
+from logcde.streams.ranges import TrainingRanges as TrainingRanges
 from logcde.streams.rows import Average as Average
 from logcde.streams.rows import Drop as Drop
 from logcde.streams.rows import Earliest as Earliest

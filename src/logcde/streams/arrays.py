@@ -5,6 +5,8 @@ signature H. The first level of Delta is the increment of each channel; the brac
 turns arrays into rows; `ingest` checks them.
 """
 
+import dataclasses
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -15,8 +17,8 @@ import numpy as np
 from jaxtyping import Array
 
 from logcde.algebra import Basis, Tensor, expand, log, project
-from logcde.errors import StreamError, Where
-from logcde.streams.clock import Stamps
+from logcde.errors import LogcdeWarning, StreamError, Where
+from logcde.streams.clock import NumericClock, Stamps
 from logcde.streams.faults import name, plain_id
 from logcde.streams.ingest import RawRows, ReadOptions, long_rows, wide_rows
 from logcde.streams.labels import (
@@ -32,10 +34,19 @@ from logcde.streams.labels import (
 )
 from logcde.streams.ragged import offsets_of, owners
 from logcde.streams.schema import Term, names_of
-from logcde.streams.stamps import read_stamps
+from logcde.streams.stamps import ClockOptions, read_stamps
 
 Lists: TypeAlias = Sequence | np.ndarray
 """One entry for each series, or one array."""
+WIDE, WIDER = 16, 4
+"""An array with so many channels, and so many for each step, is likely to have them on another axis."""
+CHANNELS_FIRST = (
+    "If its axes are (series, channel, step), as in aeon, pass channels_first=True; if not, channels_first=False."
+)
+STEPS_FIRST = (
+    "All have equally many rows. If those are the channels, transpose the arrays, or pass channels_first=True to an "
+    "estimator; if not, give every series the same channels, NaN where one is not observed."
+)
 TOLERANCE = 1e-4
 """How far the logarithm of a signature may be from a Lie element, relative to the largest entry."""
 
@@ -85,14 +96,23 @@ def read_dense(
     channels: Sequence[str] | None,
     ids: Lists | None,
     options: ReadOptions,
+    channels_first: bool | None = None,
 ) -> RawRows:
-    """Rows of one array (series, step, channel) and stamps (step,), (series, step) or none."""
+    """Rows of one array (series, step, channel), or with `channels_first` (series, channel, step).
+
+    Stamps are (step,), (series, step) or none.
+    """
     values = as_array(values)
     if values.ndim != 3:
         raise StreamError(
             f"A dense array has three axes (series, step, channel), but this one has shape {values.shape}.",
             "Add the missing ones, as in array[..., None] for a single channel.",
         )
+    if channels_first:
+        values = np.swapaxes(values, 1, 2)
+    elif channels_first is None:
+        named = channels if options.schema is None else options.schema.channels
+        _check_axes(values.shape, None if named is None else len(names_of(named)), times)
     series, steps, width = values.shape
     identifiers = series_ids(ids, series)
     schema = schema_for(channels, width, (), options.schema)
@@ -102,12 +122,27 @@ def read_dense(
             f"The stamps have shape {stamps.array.shape}, but the values have {series} series of {steps} steps.",
             f"Give {steps} stamps for all series, or an array of shape {(series, steps)}.",
         )
+    if times is None and options.clock == ClockOptions():
+        options = dataclasses.replace(options, clock=ClockOptions(clock=NumericClock()))  # they count from 0
     spread = np.broadcast_to(stamps.array, (series, steps))
     numbers = as_values(values, lambda at: Where(plain_id(identifiers[at[0]]), schema.channels[at[2]], spread[at[:2]]))
     stacked = np.array(numbers, copy=numbers is values).reshape(series * steps, width)
     codes = np.repeat(np.arange(series), steps)
     flat = Stamps(spread.flatten(), stamps.zone)
     return wide_rows(flat, codes, stacked, np.empty((len(stacked), 0)), identifiers, schema, options)
+
+
+def _check_axes(shape: tuple[int, ...], named: int | None, times: Lists | None) -> None:
+    """Refuse an array whose axes are plainly (series, channel, step), by names or stamps; warn of one that may be."""
+    series, steps, width = shape
+    read = f"An array of shape {shape} is read as {series:,} series of {steps:,} steps with {width:,} channels"
+    stamped = 0 if times is None else np.shape(times)[-1:] == (width,)
+    if named is not None and named != width and named == steps:
+        raise StreamError(f"{read}, but there are {named} names of channels.", CHANNELS_FIRST)
+    if stamped and width != steps and named is None:
+        raise StreamError(f"{read}, but there are {width:,} stamps.", CHANNELS_FIRST)
+    if named is None and width >= max(WIDE, WIDER * steps):
+        warnings.warn(LogcdeWarning(f"{read}.", CHANNELS_FIRST), stacklevel=2)
 
 
 def read_events(events: Iterable[tuple], channels: Sequence[str] | None, options: ReadOptions) -> RawRows:
@@ -129,7 +164,7 @@ def read_events(events: Iterable[tuple], channels: Sequence[str] | None, options
 
     schema, channel = channel_codes(seen_codes, names, channels, (), options.schema, place)
     values = as_numbers([value for _, _, seen in given for value in seen.values()], place)
-    stamps = read_stamps(np.array([stamp for _, stamp, _ in given]))
+    stamps = read_stamps([stamp for _, stamp, _ in given])
     stamps = Stamps(stamps.array[owner], stamps.zone)
     return long_rows(stamps, series[owner], channel, values, np.empty((len(values), 0)), identifiers, schema, options)
 
@@ -148,9 +183,10 @@ def _width(blocks: list[np.ndarray], ids: np.ndarray) -> int:
                 where=where,
             )
         if block.shape[1] != blocks[0].shape[1]:
+            alike = len({len(other) for other in blocks if other.ndim == 2}) == 1
             raise StreamError(
                 f"{where} has {block.shape[1]} columns of values, but series {name(ids[0])} has {blocks[0].shape[1]}.",
-                "Give every series the same channels, NaN where one is not observed.",
+                STEPS_FIRST if alike else "Give every series the same channels, NaN where one is not observed.",
                 where=where,
             )
     return blocks[0].shape[1]
@@ -199,9 +235,10 @@ def _term_column(term: Term, lists: Lists, offsets: np.ndarray, ids: np.ndarray)
 
 
 class LieEvents(NamedTuple):
-    """Values and terms of every series, as `Streams.from_arrays` takes them."""
+    """Values and terms of every series, as `Streams.from_arrays` takes them, and the changes of the values."""
 
     values: list[np.ndarray]
+    changes: list[np.ndarray]
     terms: dict[Term, list[np.ndarray]]
 
 
@@ -214,12 +251,14 @@ def read_increments(increments: Lists, channels: Sequence[str], depth: int, ids:
         for series, block in enumerate(increments)
     ]
     # The base point is 0, so the value of a channel is the sum of its increments.
-    values = [np.cumsum(block[:, : basis.width], axis=0) for block in blocks]
+    changes = [block[:, : basis.width] for block in blocks]
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite values will be refused
+        values = [np.cumsum(block, axis=0) for block in changes]
     terms = {
         Term(basis.labels[place], nested(basis, place)): [block[:, place] for block in blocks]
         for place in range(basis.width, basis.dimension)
     }
-    return LieEvents(values, terms)
+    return LieEvents(values, changes, terms)
 
 
 def read_signatures(signatures: Lists, channels: Sequence[str], depth: int, ids: Lists | None) -> LieEvents:

@@ -1,9 +1,10 @@
 """Clocks: the exact conversion between the user's stamps and the float64 times inside a `Streams`.
 
-Inside, every time is a number in [0, T]. A clock converts in whole ticks, so that stamps come back unchanged, to the
-last nanosecond; where float64 cannot promise that, ingest refuses. A time is a function of the duration alone, not of
-the tick it was counted in, so converting back may try coarse ticks first: a stamp on the second survives in float64
-even where its nanoseconds, counted over years, would not. Clocks know nothing about series or channels.
+Inside, every time is a number in [0, T], counted from an origin: that of the clock, or of each series. A clock converts
+in whole ticks, so that stamps come back unchanged, to the last nanosecond; where float64 cannot promise that, ingest
+refuses. A time is a function of the duration alone, not of the tick it was counted in, so converting back may try
+coarse ticks first: a stamp on the second survives in float64 even where its nanoseconds, counted over years, would not.
+Plain numbers have no ticks: they minus the origin are times. Clocks know nothing about series or channels.
 """
 
 import abc
@@ -19,6 +20,42 @@ from jaxtyping import Bool, Float64, Int64
 from logcde.errors import StreamError
 
 NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+EPOCH_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+EPOCH_SECONDS = (631_152_000, 4_102_444_800)
+"""From 1990 to 2100: numbers that are such moments in seconds, or finer, since 1970, most likely count from there."""
+
+
+class Time(float):
+    """A time: a number on the clock of streams, as opposed to a stamp, which still has to be converted.
+
+    >>> Time(2.5)
+    2.5
+    """
+
+    __slots__ = ()
+
+
+def epoch_of(number: float) -> str | None:
+    """The unit ("s", "ms", "us" or "ns") in which a number most likely counts from 1970, if it does.
+
+    >>> epoch_of(1.7e9), epoch_of(1.7e12), epoch_of(86400.0)
+    ('s', 'ms', None)
+    """
+    low, high = EPOCH_SECONDS
+    return next((unit for unit, tick in NANOSECONDS.items() if low <= number * tick / 1e9 < high), None)
+
+
+def moment_of(number: float) -> str:
+    """The moment that a stamp is if it counts from 1970, with that reading; empty for numbers that do not seem to.
+
+    >>> moment_of(1.7e9), moment_of(5.0)
+    ('2023-11-14T22:13:20 in seconds since 1970', '')
+    """
+    unit = epoch_of(number)
+    if unit is None:
+        return ""
+    moment = datetime(1970, 1, 1) + timedelta(microseconds=round(number * NANOSECONDS[unit] / 1e3))
+    return f"{moment.isoformat()} in {EPOCH_NAMES[unit]} since 1970"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +146,22 @@ class Stamps(NamedTuple):
 class AbstractClock(abc.ABC):
     """Converts between stamps and times. One of `NumericClock`, `TimedeltaClock`, `DatetimeClock`.
 
-    `origins`, one `datetime64` for each stamp, is needed only where each series has its own origin.
+    `origins`, one stamp for each stamp, is needed only where each series has its own origin.
     """
+
+    @property
+    @abc.abstractmethod
+    def per_series(self) -> bool:
+        """Whether each series has its own origin."""
+
+    @property
+    @abc.abstractmethod
+    def zero(self) -> float:
+        """What to subtract from a plain number to make it a time; NaN where each series has its own origin."""
+
+    @abc.abstractmethod
+    def lengths(self, durations: Stamps) -> Float64[np.ndarray, "..."]:
+        """Lengths of time, which have no origin, as times."""
 
     @abc.abstractmethod
     def times(self, stamps: Stamps, origins: np.ndarray | None = None) -> Float64[np.ndarray, "..."]:
@@ -121,34 +172,66 @@ class AbstractClock(abc.ABC):
         """Times as stamps, the inverse of `times`."""
 
     @abc.abstractmethod
-    def show(self, time: float, origin: np.datetime64 | None = None) -> str:
+    def show(self, time: float, origin: np.generic | None = None) -> str:
         """One time as text, as the user would write its stamp."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NumericClock(AbstractClock):
-    """Stamps are plain numbers, in the user's own unit.
+    """Stamps are plain numbers; times count from `origin` in the user's own unit.
+
+    `origin` is 0 where stamps begin near it; None where each series has its own, kept in `Streams.origins`. Stamps from
+    the origin up to twice as far come back unchanged, others up to rounding.
 
     >>> NumericClock().show(2.5)
     '2.5'
+    >>> NumericClock(origin=1.7e9).times(Stamps(np.array([1_700_000_002.5])))
+    array([2.5])
     """
 
-    def times(self, stamps: Stamps, origins: np.ndarray | None = None) -> Float64[np.ndarray, "..."]:
+    origin: float | None = 0.0
+
+    @property
+    def per_series(self) -> bool:
+        """Whether `origin` is None."""
+        return self.origin is None
+
+    @property
+    def zero(self) -> float:
+        """The origin."""
+        return math.nan if self.origin is None else self.origin
+
+    def lengths(self, durations: Stamps) -> Float64[np.ndarray, "..."]:
         """The same numbers."""
+        self._check(durations)
+        return durations.array
+
+    def times(self, stamps: Stamps, origins: np.ndarray | None = None) -> Float64[np.ndarray, "..."]:
+        """Numbers minus the origin; the same numbers if it is 0."""
+        self._check(stamps)
+        return stamps.array if self.origin == 0.0 else stamps.array - self._origin(origins)
+
+    def stamps(self, times: Float64[np.ndarray, "..."], origins: np.ndarray | None = None) -> np.ndarray:
+        """Times plus the origin."""
+        return times if self.origin == 0.0 else times + self._origin(origins)
+
+    def show(self, time: float, origin: np.generic | None = None) -> str:
+        """The shortest decimal that gives the stamp back."""
+        return repr(float(self.stamps(np.array([time]), None if origin is None else np.array([origin]))[0]))
+
+    def _check(self, stamps: Stamps) -> None:
         if stamps.array.dtype.kind != "f":
             raise StreamError(
                 f"The stamps are {stamps.array.dtype}, but these streams count time in plain numbers.",
                 "Convert the stamps to the same numbers.",
             )
-        return stamps.array
 
-    def stamps(self, times: Float64[np.ndarray, "..."], origins: np.ndarray | None = None) -> np.ndarray:
-        """The same numbers."""
-        return times
-
-    def show(self, time: float, origin: np.datetime64 | None = None) -> str:
-        """The shortest decimal that gives this number back."""
-        return repr(float(time))
+    def _origin(self, origins: np.ndarray | None) -> np.ndarray:
+        if self.origin is not None:
+            return np.asarray(self.origin)
+        if origins is None:
+            raise _without_origin("number")
+        return origins
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,6 +248,20 @@ class TimedeltaClock(AbstractClock):
     unit: timedelta = HOUR
     resolution: str = "us"
 
+    @property
+    def per_series(self) -> bool:
+        """No: durations have no origin."""
+        return False
+
+    @property
+    def zero(self) -> float:
+        """Nothing: plain numbers are times."""
+        return 0.0
+
+    def lengths(self, durations: Stamps) -> Float64[np.ndarray, "..."]:
+        """Durations in `unit`."""
+        return self.times(durations)
+
     def times(self, stamps: Stamps, origins: np.ndarray | None = None) -> Float64[np.ndarray, "..."]:
         """Durations in `unit`."""
         if stamps.array.dtype.kind == "M":
@@ -178,7 +275,7 @@ class TimedeltaClock(AbstractClock):
         """Durations as `timedelta64`."""
         return self.ticks.to_ticks(times).view(f"timedelta64[{self.resolution}]")
 
-    def show(self, time: float, origin: np.datetime64 | None = None) -> str:
+    def show(self, time: float, origin: np.generic | None = None) -> str:
         """For example `1 day, 2:30:00`."""
         duration = self.stamps(np.array([time]))[0]
         fine = self.resolution == "ns" and duration.astype(np.int64) % 1_000
@@ -209,6 +306,22 @@ class DatetimeClock(AbstractClock):
     zone: str | None = None
     origin: np.datetime64 | None = None
 
+    @property
+    def per_series(self) -> bool:
+        """Whether `origin` is None."""
+        return self.origin is None
+
+    @property
+    def zero(self) -> float:
+        """Nothing: plain numbers are times."""
+        return 0.0
+
+    def lengths(self, durations: Stamps) -> Float64[np.ndarray, "..."]:
+        """Durations in `unit`."""
+        if durations.array.dtype.kind == "M":
+            raise StreamError("A datetime is no length of time.", "Give a duration or a number.")
+        return self.times(durations)
+
     def times(self, stamps: Stamps, origins: np.ndarray | None = None) -> Float64[np.ndarray, "..."]:
         """Time since the origin in `unit`. Durations count as time since the origin."""
         kind = stamps.array.dtype.kind
@@ -226,7 +339,7 @@ class DatetimeClock(AbstractClock):
         """Datetimes as `datetime64`, in UTC if the clock has a zone."""
         return self._origin(origins) + self.ticks.to_ticks(times).view(f"timedelta64[{self.resolution}]")
 
-    def show(self, time: float, origin: np.datetime64 | None = None) -> str:
+    def show(self, time: float, origin: np.generic | None = None) -> str:
         """ISO 8601 in the clock's own zone."""
         origins = None if origin is None else np.array([origin])
         return self.show_stamp(self.stamps(np.array([time]), origins)[0])
@@ -249,11 +362,17 @@ class DatetimeClock(AbstractClock):
         if self.origin is not None:
             return np.asarray(self.origin)
         if origins is None:
-            raise StreamError(
-                "Each series has its own origin here, so a datetime means nothing without its series.",
-                "Give datetimes for each series, or durations since the origin.",
-            )
+            raise _without_origin("datetime")
         return origins
+
+
+def _without_origin(stamp: str) -> StreamError:
+    return StreamError(
+        f"Each series has its own origin here, so a {stamp} means nothing without its series.",
+        "Give datetimes for each series, or durations since the origin."
+        if stamp == "datetime"
+        else "Give the stamps of each series.",
+    )
 
 
 Clock: TypeAlias = NumericClock | TimedeltaClock | DatetimeClock

@@ -5,6 +5,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -13,7 +14,7 @@ from jaxtyping import Bool, Float64, Int64, Shaped
 from logcde.errors import Remedy, StreamError, Where
 from logcde.streams.ragged import offsets_of
 from logcde.streams.rows import Events, LongRows
-from logcde.streams.schema import Schema
+from logcde.streams.schema import Schema, listed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +75,24 @@ def name(identifier: object) -> str:
     ('3', "'p1'")
     """
     return repr(plain_id(identifier))
+
+
+def not_finite(series: Sequence[object]) -> str:
+    """The sentence about series whose predictions are not finite.
+
+    >>> not_finite(["p1"])
+    "The prediction for series 'p1' is not finite: probably it is much longer, denser or wilder than those of training."
+    """
+    shown = listed([plain_id(one) for one in series])
+    if len(series) == 1:
+        return (
+            f"The prediction for series {shown} is not finite: probably it is much longer, denser or wilder than those "
+            "of training."
+        )
+    return (
+        f"The predictions for {len(series):,} series are not finite, {shown}: probably these are much longer, denser "
+        "or wilder than those of training."
+    )
 
 
 def more(others: int) -> str:

@@ -8,7 +8,6 @@ whose series are scattered, such as one sorted by time, is first split into temp
 
 import contextlib
 import dataclasses
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -17,8 +16,9 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Bool, Int64, Shaped
 
+from logcde._files import scratch_folder
 from logcde.errors import TableError
-from logcde.streams.clock import DatetimeClock, Stamps
+from logcde.streams.clock import Stamps, Time
 from logcde.streams.faults import Places, check_horizon
 from logcde.streams.files import PIECE, AbstractTable
 from logcde.streams.frames import arrow, labelled, read_column, read_long, read_wide, unobserved
@@ -292,13 +292,13 @@ def _settled(seen: _Seen, file: AbstractTable, layout: Layout, options: ReadOpti
     if seen.stamps.array.dtype.kind != "f":
         extremes = extremes.view(seen.stamps.array.dtype)
     stamps = Stamps(extremes, seen.stamps.zone)
-    timing = time_rows(stamps, np.tile(known, 2), np.ones(len(stamps.array), bool), ids, options.clock)
+    observed = np.ones(len(stamps.array), bool)
+    timing = time_rows(stamps, np.tile(known, 2), observed, ids, options.clock, options.horizon)
     schema = Schema(_channels(seen, file, layout), timing.clock)
     horizon = options.horizon
     if horizon is None:
-        horizon = float(check_horizon(None, timing.times, Places(ids, schema, timing.origins))[0])
-    own = isinstance(timing.clock, DatetimeClock) and timing.clock.origin is None
-    clock = ClockOptions(None, options.clock.origin if own else Earliest(), timing.clock)
+        horizon = Time(check_horizon(None, timing.times, Places(ids, schema, timing.origins))[0])
+    clock = ClockOptions(None, options.clock.origin if timing.clock.per_series else Earliest(), timing.clock)
     return dataclasses.replace(options, horizon=horizon, schema=schema, clock=clock)
 
 
@@ -359,7 +359,8 @@ def in_order(scan: Scan, groups: Int64[np.ndarray, "series"]) -> bool:
 def _groups(sizes: Int64[np.ndarray, "series"], rows: int) -> Int64[np.ndarray, "series"]:
     """The group of each series: neighbouring series with about `rows` rows together."""
     before = np.cumsum(sizes) - sizes
-    rows = max(rows, int(sizes.sum()) // MOST_FILES + 1)
+    total = int(sizes.sum())
+    rows = max(min(rows, total), total // MOST_FILES + 1)
     return np.unique(before // rows, return_inverse=True)[1].astype(np.int64)
 
 
@@ -379,8 +380,8 @@ def _passing(scan: Scan, groups: np.ndarray, report: Report, rows: int) -> Itera
 def _spilled(scan: Scan, groups: np.ndarray, folder: Path, report: Report, rows: int) -> Iterator[Streams]:
     """Read groups that are scattered over the file, by way of one temporary file for each."""
     ipc = arrow().ipc
-    with tempfile.TemporaryDirectory(prefix=".logcde-", dir=folder) as place:
-        files = [Path(place, f"{group}.arrow") for group in range(groups[-1] + 1)]
+    with scratch_folder(folder / "series") as place:
+        files = [place / f"{group}.arrow" for group in range(groups[-1] + 1)]
         writers: dict[int, Any] = {}
         try:
             with contextlib.ExitStack() as opened:

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import gzip
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +26,8 @@ BUFFER = 1 << 20
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 SEPARATORS = (",", ";", "\t", "|")
 MAGIC = b"PAR1"
+LONGEST_HEADER = 1 << 24
+"""Bytes of the first line of a CSV file. Also bounds what a small file that decompresses to a large one costs."""
 
 
 class AbstractTable(abc.ABC):
@@ -135,6 +138,10 @@ def readable(path: Path) -> Iterator[None]:
     except pyarrow.ArrowInvalid as error:
         found, remedy = _reason(str(error))
         raise TableError(f"{path} cannot be read: {found}", remedy) from error
+    except UnicodeDecodeError as error:
+        raise TableError(f"{path} cannot be read: it is not text in UTF-8.", "Convert it to UTF-8.") from error
+    except (EOFError, zlib.error) as error:
+        raise TableError(f"{path} cannot be decompressed: {error}.", "Was it written to its end?") from error
     except (OSError, pyarrow.ArrowException) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise TableError(f"{path} cannot be read: {reason}.", "Is the name right, and may you read it?") from error
@@ -251,6 +258,8 @@ def _categories(schema: Any) -> dict[str, tuple[str, ...]]:
 def _first_bytes(path: Path) -> bytes:
     if path.is_dir():
         raise TableError(f"{path} is a folder.", "Give one file, Parquet or CSV.")
+    if path.exists() and not path.is_file():
+        raise TableError(f"{path} is not a regular file.", "Tables are read several times: write it to a file first.")
     with readable(path), path.open("rb") as file:
         start = file.read(len(MAGIC))
     if not start:
@@ -260,7 +269,13 @@ def _first_bytes(path: Path) -> bytes:
 
 def _first_line(path: Path) -> str:
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        return file.readline().decode("utf-8", errors="replace")
+        line = file.readline(LONGEST_HEADER + 1)
+    if len(line) > LONGEST_HEADER:
+        raise TableError(
+            f"{path} has a first line of more than {LONGEST_HEADER:,} bytes, which cannot be names of columns.",
+            "Is it a text with one line for each row?",
+        )
+    return line.decode("utf-8", errors="replace")
 
 
 def _reason(message: str) -> tuple[str, str]:
@@ -269,4 +284,6 @@ def _reason(message: str) -> tuple[str, str]:
         return "it begins like a Parquet file but does not end like one.", "It was probably not written to its end."
     if "Expected" in message and "columns" in message:
         return f"not all of its lines have the same number of columns ({message}).", "Mend that line."
+    if "straddl" in message:
+        return "one of its lines is too long to be a row.", "Is there a quotation mark that is not closed?"
     return f"{message.rstrip('.')}.", ""

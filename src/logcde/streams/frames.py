@@ -17,7 +17,7 @@ from logcde.errors import StreamError, TableError, Where
 from logcde.streams.clock import DatetimeClock, Stamps
 from logcde.streams.faults import more, name, plain_id
 from logcde.streams.ingest import RawRows, ReadOptions, long_rows, wide_rows
-from logcde.streams.labels import Encoded, as_numbers, channel_codes, encode_column, id_array, schema_for
+from logcde.streams.labels import LARGEST_WHOLE, Encoded, as_numbers, channel_codes, encode_column, id_array, schema_for
 from logcde.streams.schema import Bracket, Schema, Term, missing, names_of
 from logcde.streams.stamps import read_stamps, zone_name
 
@@ -200,6 +200,10 @@ def _natural_order(column: nw.Series, names: Encoded) -> Sequence[str] | None:
 
 def _numbers(column: nw.Series) -> np.ndarray:
     """A column as an array that nobody else will write to."""
+    if column.dtype.is_integer() and column.null_count():
+        whole = column.fill_null(0).to_numpy()
+        if max(-int(whole.min()), int(whole.max())) > LARGEST_WHOLE:
+            return whole  # will be refused; with its nulls it would become float64, and be rounded
     array = (column.cast(nw.Float64()) if column.dtype in (nw.Boolean, nw.Decimal) else column).to_numpy()
     # Frames of pandas and its like are mutable; those of polars and pyarrow may be shared.
     return array.copy() if column.implementation.is_pandas_like() else array

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64, Shaped
 
 from logcde.errors import Remedy, StreamError
-from logcde.streams.clock import DatetimeClock, Stamps
+from logcde.streams.clock import Stamps
 from logcde.streams.faults import (
     Places,
     check_horizon,
@@ -69,7 +69,7 @@ class ReadOptions:
             raise StreamError(
                 "Both a schema and a unit were given.", "The schema's clock has its unit: leave out unit=."
             )
-        if isinstance(clock, DatetimeClock) and clock.origin is not None and not isinstance(origin, Earliest):
+        if clock is not None and not clock.per_series and not isinstance(origin, Earliest):
             raise StreamError(
                 "Both a schema and an origin were given.", "The schema's clock has its origin: leave out origin=."
             )
@@ -95,8 +95,7 @@ def wide_rows(
     options: ReadOptions,
 ) -> RawRows:
     """Rows with one stamp and a value of each channel, NaN where it is not observed."""
-    numeric = stamps.array.dtype.kind == "f"
-    observed = np.ones(len(values), bool) if numeric else np.any(np.isfinite(values), axis=1)
+    observed = np.any(np.isfinite(values), axis=1)
     times, places, horizon = _timed(stamps, series, observed, ids, schema, options)
     return RawRows(WideRows(series, times, values, terms), places, horizon, options.rules)
 
@@ -112,8 +111,7 @@ def long_rows(
     options: ReadOptions,
 ) -> RawRows:
     """Rows with one stamp, one channel and one value, NaN where it is not observed."""
-    numeric = stamps.array.dtype.kind == "f"
-    observed = np.ones(len(value), bool) if numeric else ~np.isnan(value)
+    observed = ~np.isnan(value)
     times, places, horizon = _timed(stamps, series, observed, ids, schema, options)
     return RawRows(LongRows(series, times, channel, value, terms), places, horizon, options.rules)
 
@@ -127,7 +125,7 @@ def _timed(
     options: ReadOptions,
 ) -> tuple[np.ndarray, Places, np.ndarray | None]:
     """Times of the rows, places with the clock of these times, and horizons."""
-    timing = time_rows(stamps, series, observed, ids, options.clock)
+    timing = time_rows(stamps, series, observed, ids, options.clock, options.horizon)
     horizon = read_horizon(options.horizon, ids, timing.clock, timing.origins)
     return timing.times, Places(ids, dataclasses.replace(schema, clock=timing.clock), timing.origins), horizon
 

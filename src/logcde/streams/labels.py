@@ -3,7 +3,8 @@
 This module knows arrays and columns of data frames; what rows and events are, it does not know.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import narwhals as nw
@@ -29,20 +30,20 @@ def as_numbers(array: object, place: Place) -> Float64[np.ndarray, "..."]:
     """
     array = as_array(array)
     kind = array.dtype.kind
-    if kind in "fbiu":
-        if kind in "iu" and array.size and max(-int(array.min()), int(array.max())) > LARGEST_WHOLE:
-            large = np.abs(array.astype(np.float64)) > LARGEST_WHOLE
-            index = _position(large)
-            raise StreamError(
-                f"{place(index)} has the value {int(array[index])}, too large for float64 to hold exactly.",
-                "Scale it first.",
-                where=place(index),
-            )
+    if kind in "fb":
         return array.astype(np.float64, copy=False)
+    if kind in "iu":
+        if array.size and max(-int(array.min()), int(array.max())) > LARGEST_WHOLE:
+            index = _position((array > LARGEST_WHOLE) | (array < -LARGEST_WHOLE))
+            raise _too_large(array[index], place(index))
+        return array.astype(np.float64)
     if kind == "O":
         items = array.reshape(-1).tolist()
         offending = np.array([not _is_number(item) for item in items], bool)
         if not offending.any():
+            large = np.array([too_large(item) for item in items], bool).reshape(array.shape)
+            if large.any():
+                raise _too_large(array[_position(large)], place(_position(large)))
             return np.array([np.nan if item is None else item for item in items], np.float64).reshape(array.shape)
         index = _position(offending.reshape(array.shape))
     elif array.size:
@@ -69,13 +70,96 @@ def as_values(array: object, place: Place) -> Float[np.ndarray, "..."]:
 
 
 def as_array(items: object) -> np.ndarray:
-    """`np.asarray`, except that lists with text become arrays of objects: NumPy would turn their numbers into text.
+    """`np.asarray`, except that lists become arrays of objects where NumPy would change what is in them.
+
+    It would turn the numbers of lists with text into text, and round large integers beside other numbers.
 
     >>> as_array([1.5, "high"])
     array([1.5, 'high'], dtype=object)
     """
-    array = np.asarray(items)
-    return np.asarray(items, object) if array.dtype.kind in "US" else array
+    if isinstance(items, np.ndarray) and items.dtype.kind not in "US":
+        return items
+    try:
+        array = np.asarray(items)
+    except ValueError as error:
+        raise StreamError(
+            "The rows of an array have different lengths.", "Give rows of one length, NaN where not observed."
+        ) from error
+    rounded = array.dtype.kind == "f" and bool((np.abs(array) >= LARGEST_WHOLE).any())
+    return np.asarray(items, object) if rounded or array.dtype.kind in "US" else array
+
+
+def too_large(item: object) -> bool:
+    """Whether this is a whole number that float64 may not hold exactly."""
+    return isinstance(item, int | np.integer) and not -LARGEST_WHOLE <= item <= LARGEST_WHOLE
+
+
+def written(number: object) -> str:
+    """A whole number for a sentence, however long.
+
+    >>> written(2**60), written(10**400)
+    ('1152921504606846976', 'a number of more than 100 digits')
+    """
+    whole = int(number)  # type: ignore[call-overload]
+    return str(whole) if abs(whole) < 10**100 else "a number of more than 100 digits"
+
+
+def _too_large(number: object, where: Where) -> StreamError:
+    return StreamError(
+        f"{where} has the value {written(number)}, too large for float64 to hold exactly.",
+        "Scale it first.",
+        where=where,
+    )
+
+
+def read_row(places: Mapping[str, int], values: object) -> Float64[np.ndarray, "_"]:
+    """The values of one event, NaN = not observed, from numbers by channel or from one number for each channel.
+
+    Whether these are as many as there are channels is left to those who take the event, and know its stamp.
+
+    Args:
+        places: The place of each channel.
+        values: What the user gave.
+
+    >>> read_row({"pulse": 0, "temp": 1}, {"temp": 37.0})
+    array([nan, 37.])
+    """
+    if isinstance(values, Mapping):
+        found = [math.nan] * len(places)
+        for channel, value in values.items():
+            if channel not in places:
+                raise StreamError(
+                    f"There is no channel {channel!r}. The channels are {', '.join(places)}.",
+                    where=Where(channel=channel),
+                )
+            found[places[channel]] = value if isinstance(value, float) else _number_of(channel, value)
+        return np.array(found, np.float64)
+    if type(values) is list and {*map(type, values)} == {float}:
+        return np.array(values, np.float64)  # the common case, as fast as possible
+    names = tuple(places)
+
+    def where(at: tuple[int, ...]) -> Where:
+        known = len(at) == 1 and at[0] < len(names)
+        return Where(channel=names[at[0]]) if known else Where(detail="an event")
+
+    row = as_numbers(values, where)
+    if row.ndim != 1:
+        raise StreamError(
+            f"The values of an event have shape {row.shape}, but there are {len(names)} channels.",
+            f"Give {len(names)} numbers, one for each channel, NaN = not observed, or numbers by name.",
+        )
+    return row
+
+
+def _number_of(channel: str, value: object) -> float:
+    """The value of one channel as a number."""
+    if type(value) is int and not too_large(value):
+        return float(value)
+    where = Where(channel=channel)
+    found = as_numbers([value], lambda at: where)
+    if found.shape != (1,):
+        raise StreamError(f"{where} has a value of shape {found.shape[1:]}.", "Give one number.", where=where)
+    return float(found[0])
 
 
 def _is_number(item: object) -> bool:

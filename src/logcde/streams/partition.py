@@ -7,6 +7,7 @@ are half open; the embedding decides which event belongs to which.
 import abc
 import dataclasses
 import enum
+import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, timedelta
 from fractions import Fraction
@@ -14,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from logcde.errors import PartitionError, Remedy, StreamError
+from logcde.errors import LogcdeWarning, PartitionError, Remedy, StreamError
 from logcde.kernels.events import cut_every
 from logcde.streams.clock import Clock, DatetimeClock, Stamps, zone_named
 from logcde.streams.faults import Places, more
@@ -73,8 +74,8 @@ class Partition(abc.ABC):
     def at(points: Sequence | np.ndarray, partial: bool = False) -> "Partition":
         """Given query points: one increasing array for all series, or a list with one for each series.
 
-        Points are times, datetimes or durations. They go from 0 to the horizon; with `partial=True` they may start
-        later and end earlier, and observations outside are not embedded.
+        Points are stamps or durations. They go from the origin of time to the horizon; with `partial=True` they may
+        start later and end earlier, and observations outside are not embedded.
 
         >>> Partition.at([0.0, 1.0, 6.0])
         Partition.at([0.0, 1.0, 6.0])
@@ -136,8 +137,14 @@ class _Uniform(Partition):
 class _At(Partition):
     points: Sequence | np.ndarray
     partial: bool
+    as_times: bool = False
 
     def cuts(self, streams: Streams) -> Cuts:
+        if self.as_times:
+            sizes = np.array([len(part) for part in self.points], np.int64)
+            cuts = Cuts(offsets_of(sizes), np.concatenate([np.empty(0), *self.points]))
+            _check(cuts, streams, self.partial)
+            return cuts
         nested = _nested(self.points)
         if nested and len(self.points) != len(streams):
             raise PartitionError(
@@ -164,7 +171,7 @@ class _At(Partition):
         if nested:
             return [_times(read_stamps(points), streams, series) for series, points in enumerate(self.points)]
         stamps = read_stamps(self.points)
-        if streams.origins is not None and stamps.array.dtype.kind == "M":
+        if streams.origins is not None:
             return [_times(stamps, streams, series) for series in range(len(streams))]
         return [streams.schema.clock.times(stamps)] * len(streams)
 
@@ -191,16 +198,18 @@ class Every(Partition):
 
     def inner(self, horizon: Float64[np.ndarray, "_"], clock: Clock) -> Int64[np.ndarray, "_"]:
         """The number of cuts between 0 and each horizon. A last interval shorter than rounding errors is left out."""
-        return np.ceil(horizon / self.length(clock) * (1 - 1e-12)).astype(np.int64) - 1
+        with np.errstate(over="ignore"):
+            steps = np.ceil(horizon / self.length(clock) * (1 - 1e-12))
+        return np.minimum(steps, 2.0**62).astype(np.int64) - 1  # far too many remain far too many
 
     def points(self, number: Int64[np.ndarray, "_"], clock: Clock) -> Float64[np.ndarray, "_"]:
         """The cuts with these numbers, as times."""
-        return clock.times(Stamps(_multiples(read_stamps(np.asarray(self.step)[None]).array[0], number)))
+        return clock.lengths(Stamps(_multiples(read_stamps(np.asarray(self.step)[None]).array[0], number)))
 
     def length(self, clock: Clock) -> float:
         """The step as time."""
         try:
-            step = float(clock.times(read_stamps(np.asarray(self.step)[None]))[0])
+            step = float(clock.lengths(read_stamps(np.asarray(self.step)[None]))[0])
         except StreamError as error:
             found = f"The step {self.step!r} does not fit the streams. {error.found}"
             raise PartitionError(found, error.remedy, where=error.where) from error
@@ -249,6 +258,16 @@ class _ByCalendar(Partition):
 
     def __repr__(self) -> str:
         return f"Partition.calendar({self.unit})"
+
+
+def at_times(points: Sequence[Float64[np.ndarray, "_"]]) -> Partition:
+    """Query points of each series as times, on the clock of the streams; they may cover a part of the horizon.
+
+    >>> streams = Streams.from_arrays([[500.0, 506.0]], [[[1.0], [2.0]]], origin=500.0)
+    >>> at_times([np.array([0.0, 2.0])]).cuts(streams).points, Partition.at([500.0, 502.0, 506.0]).cuts(streams).points
+    (array([0., 2.]), array([0., 2., 6.]))
+    """
+    return _At(points, partial=True, as_times=True)
 
 
 def _calendar_points(
@@ -318,6 +337,22 @@ def _multiples(step: np.generic, number: Int64[np.ndarray, "point"]) -> np.ndarr
         return number * step
     ratio = Fraction(float(step)).limit_denominator(1_000_000)
     return number * ratio.numerator / ratio.denominator if float(ratio) == step else number * step
+
+
+LEAST_FILLED = 0.1
+"""The share of intervals with an event below which a partition is warned of."""
+
+
+def warn_if_mostly_empty(intervals: int, filled: int) -> None:
+    """Warn of a partition that leaves most intervals without an event: most likely time counts from elsewhere.
+
+    Args:
+        intervals: The number of intervals of all series.
+        filled: How many of them have an event.
+    """
+    if filled < LEAST_FILLED * intervals:
+        found = f"The partition leaves most intervals empty: only {filled:,} of {intervals:,} hold an event."
+        warnings.warn(LogcdeWarning(found, Remedy.EMPTY_INTERVALS), stacklevel=2)
 
 
 def _nested(points: Sequence | np.ndarray) -> bool:

@@ -1,6 +1,6 @@
 """Rows of input on their way to events: long, one observation in each row, or wide, one stamp in each row.
 
-Also the policies of ingest: what to do with repeated values and empty series, and where datetimes count from.
+Also the policies of ingest: what to do with repeated values and empty series, and where time counts from.
 """
 
 import dataclasses
@@ -37,12 +37,20 @@ class Keep:
 
 @dataclasses.dataclass(frozen=True)
 class Earliest:
-    """Datetimes count from the earliest observed stamp of the whole data set."""
+    """Time counts from the earliest observed stamp of the whole data set; plain numbers that are no moments, from 0."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class FirstStamp:
-    """Datetimes count from each series' own first observed stamp."""
+    """Time counts from each series' own first observed stamp.
+
+    With `near_zero=True`, plain numbers count from 0 if most series begin near it.
+    """
+
+    near_zero: bool = False
+
+    def __repr__(self) -> str:
+        return "FirstStamp(near_zero=True)" if self.near_zero else "FirstStamp()"
 
 
 class LongRows(NamedTuple):

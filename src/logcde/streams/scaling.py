@@ -8,7 +8,7 @@ import abc
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -16,12 +16,14 @@ from jaxtyping import Float
 from logcde.errors import StreamError, Where
 from logcde.streams.ragged import by_channel
 from logcde.streams.schema import listed
-from logcde.streams.streams import Streams
+from logcde.streams.streams import Streams, changes_of
 
 NORMAL = 1.3489795003921634
 """The interquartile range of a normal distribution, in standard deviations."""
 LEAST = 1e-9
-"""A spread smaller than this, relative to the values, is rounding error."""
+"""Quartiles closer than this, relative to the spread, are equal; a bend is no smaller than this share of the values."""
+ROUNDING = 1e-13
+"""A spread smaller than this, relative to the values, is rounding error: at 1e12, of less than a tenth."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +174,15 @@ class ChannelScaler:
         each = []
         for name, values in zip(channels, by_channel(streams.channel, streams.value, len(channels)), strict=True):
             low, high = given.get(name, (-math.inf, math.inf))
-            each.append(scaler.scale(values, low, high) if len(values) else ChannelScale(low=low, high=high))
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below
+                each.append(scaler.scale(values, low, high) if len(values) else ChannelScale(low=low, high=high))
+            if not (math.isfinite(each[-1].centre) and math.isfinite(each[-1].spread)):
+                raise StreamError(
+                    f"The values of channel {name!r} go from {values.min()} to {values.max()}, too large for a scale "
+                    "of theirs in float64.",
+                    "Leave such values out, or give limits.",
+                    where=Where(channel=name),
+                )
         return cls(channels, tuple(each))
 
     def __post_init__(self) -> None:
@@ -182,10 +192,22 @@ class ChannelScaler:
             )
 
     def __call__(self, streams: Streams) -> Streams:
-        """The streams with scaled values."""
+        """The streams with scaled values, in double precision: their differences are small beside the centre."""
         self.check(streams.schema.channels)
-        value = self._apply(streams.value.astype(np.float64), streams.channel)
-        return dataclasses.replace(streams, value=value.astype(streams.value.dtype))
+        value = self._apply(streams.value.astype(np.float64, copy=False), streams.channel)
+        if streams.change is None:
+            return dataclasses.replace(streams, value=value)
+        # Between two values that are not clipped nor bent, the scale is linear; the first change of a channel starts
+        # from 0, before and after scaling.
+        _, spread, low, high, bend = (array[streams.channel] for array in self._arrays)
+        linear = np.isinf(bend) & (streams.value >= low) & (streams.value <= high)
+        both = linear & (changes_of(streams, linear.astype(np.float64)) == 0)
+        change = np.where(both, streams.change / spread, changes_of(streams, value))
+        return dataclasses.replace(streams, value=value, change=change)
+
+    def select(self, channels: Sequence[str]) -> "ChannelScaler":
+        """The scales of some channels, in this order."""
+        return ChannelScaler(tuple(channels), tuple(self.each[self.channels.index(name)] for name in channels))
 
     def row(self, row: Float[np.ndarray, "*event channel"]) -> Float[np.ndarray, "*event channel"]:
         """Scale rows with one number for each channel, NaN where it is not observed."""
@@ -238,4 +260,4 @@ def _bent(values: np.ndarray, bend: float | np.ndarray) -> np.ndarray:
 def _spread(values: Float[np.ndarray, "obs"]) -> float:
     """The standard deviation, or 1 for a channel that is constant up to rounding: its values become zero."""
     found = float(values.std())
-    return found if found > LEAST * float(np.abs(values).max()) else 1.0
+    return found if found > ROUNDING * float(np.abs(values).max()) else 1.0

@@ -2,7 +2,9 @@
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from logcde.errors import StreamError, Where
@@ -79,14 +81,19 @@ class Schema:
     terms: tuple[Term, ...] = ()
     continuous: tuple[str, ...] = ()
 
+    @functools.cached_property
+    def places(self) -> Mapping[str, int]:
+        """The number of each channel by name."""
+        return {name: place for place, name in enumerate(self.channels)}
+
     def __post_init__(self) -> None:
         if not self.channels:
             raise StreamError("There is no channel.", "Streams need at least one.")
         check_names((*self.channels, *self.continuous))
         known = set(self.channels)
-        names = [term.name for term in self.terms]
+        names = Counter(term.name for term in self.terms)
         for term in self.terms:
-            if names.count(term.name) > 1:
+            if names[term.name] > 1:
                 raise StreamError(f"Two terms are named {term.name!r}.", "Rename one of them.")
             if term.name in (*COLUMNS, *self.channels, *self.continuous):
                 raise StreamError(

@@ -2,6 +2,10 @@
 
 Numbers become float64, datetimes `datetime64` (in UTC, with the name of their zone), durations `timedelta64`. Missing
 stamps (None, NaN, NaT) stay missing; `ingest` refuses them where there is an observation.
+
+The origin is decided here, in `time_rows`, and nowhere else. Plain numbers count from 0. Those that are moments, such
+as seconds since 1970, count from where the data begin, as datetimes do: otherwise nearly all of every observation
+window would lie before the first event.
 """
 
 import dataclasses
@@ -13,12 +17,16 @@ import numpy as np
 from jaxtyping import Bool, Float64, Shaped
 
 from logcde.errors import Remedy, StreamError, Where
-from logcde.streams.clock import HOUR, Clock, DatetimeClock, NumericClock, Stamps, TimedeltaClock
+from logcde.streams.clock import HOUR, Clock, DatetimeClock, NumericClock, Stamps, Time, TimedeltaClock, epoch_of
 from logcde.streams.faults import name, plain_id
-from logcde.streams.labels import as_array
+from logcde.streams.labels import as_array, too_large, written
 from logcde.streams.rows import Earliest, FirstStamp
 
 LARGEST_WHOLE = 2**53
+OPEN_END = Time(np.finfo(np.float64).max)
+"""The horizon of series whose observation window ends later than all events; estimators then choose where."""
+FAR = 10.0
+"""Numbers begin far from 0 if the first is more than this many times as large as the time from first to last."""
 
 
 def read_stamps(stamps: object) -> Stamps:
@@ -124,6 +132,13 @@ def _read_objects(array: np.ndarray) -> Stamps:
         return Stamps(np.array(flat, "datetime64[s]").reshape(array.shape))
     if kind is timedelta:
         return Stamps(np.array(flat, "timedelta64[us]").reshape(array.shape))
+    large = next((item for item in given if too_large(item)), None)
+    if large is not None:
+        raise StreamError(
+            f"The stamp {written(large)} is too large for float64 to hold exactly.",
+            Remedy.EPOCH,
+            where=Where(stamp=written(large)),
+        )
     return Stamps(np.array([np.nan if item is None else item for item in flat], np.float64).reshape(array.shape))
 
 
@@ -139,7 +154,7 @@ def _read_datetimes(items: list[datetime | None], shape: tuple[int, ...]) -> Sta
 
 
 Moment: TypeAlias = datetime | date | np.datetime64
-Origin: TypeAlias = Earliest | FirstStamp | Moment | Mapping | Sequence | np.ndarray
+Origin: TypeAlias = Earliest | FirstStamp | Moment | float | int | np.number | Mapping | Sequence | np.ndarray
 Horizon: TypeAlias = float | int | np.number | timedelta | np.timedelta64 | Moment | Mapping | Sequence | np.ndarray
 
 # Rows converted at a time: intermediate results stay in the cache.
@@ -169,8 +184,18 @@ def time_rows(
     observed: Bool[np.ndarray, "row"],
     ids: Shaped[np.ndarray, "series"],
     options: ClockOptions = ClockOptions(),
+    horizon: "Horizon | None" = None,
 ) -> Timing:
-    """The stamps of rows as times. Only observed rows determine an origin that is taken from the data."""
+    """The stamps of rows as times, and the origin from which they count.
+
+    Args:
+        stamps: The stamp of each row.
+        series: The number of its series.
+        observed: Whether it has an observation: only such rows determine an origin that is taken from the data.
+        ids: The ids of the series.
+        options: The clock, or the options to make one.
+        horizon: The end of the observation window, as the user gave it.
+    """
     clock = options.clock or _clock_for(stamps, options)
     if stamps.array.dtype.kind != {NumericClock: "f", TimedeltaClock: "m", DatetimeClock: "M"}[type(clock)]:
         raise StreamError(
@@ -178,7 +203,11 @@ def time_rows(
             "Convert the stamps, or leave out the schema.",
         )
     if isinstance(clock, NumericClock):
-        return Timing(clock.times(stamps), clock)
+        origins = None
+        if options.clock is None or clock.per_series:
+            valid = observed & np.isfinite(stamps.array)
+            clock, origins = _settle_numbers(stamps.array[valid], series[valid], ids, options, horizon)
+        return Timing(clock.times(stamps, None if origins is None else origins[series]), clock, origins)
     stamps = Stamps(on_grid(stamps.array, clock.resolution), stamps.zone)
     valid = observed & ~stamps.missing
     origins = None
@@ -211,10 +240,8 @@ def _exact(
 
 def _clock_for(stamps: Stamps, options: ClockOptions) -> Clock:
     kind = stamps.array.dtype.kind
-    if kind != "M" and not isinstance(options.origin, Earliest):
-        raise StreamError(
-            f"An origin was given, but the stamps are of type {stamps.array.dtype} and not datetimes.", "Leave it out."
-        )
+    if kind == "m" and options.origin not in (Earliest(), FirstStamp(near_zero=True)):
+        raise StreamError("An origin was given, but the stamps are durations, which have none.", "Leave it out.")
     if kind == "f":
         if options.unit is not None:
             raise StreamError("A unit was given, but the stamps are plain numbers, which have none.", "Leave it out.")
@@ -232,11 +259,7 @@ def _settle(
             raise StreamError("There is no observed stamp to count time from.", Remedy.ORIGIN)
         return dataclasses.replace(clock, origin=valid.array.min()), None
     if isinstance(origin, FirstStamp):
-        # A series without any stamp may start anywhere: it has no event.
-        ticks = np.full(len(ids), np.iinfo(np.int64).max)
-        np.minimum.at(ticks, series, valid.array.view(np.int64))
-        ticks[ticks == np.iinfo(np.int64).max] = ticks.min()
-        return clock, ticks.view(valid.array.dtype)
+        return clock, _first_of_each(valid.array.view(np.int64), series, ids).view(valid.array.dtype)
     given = read_stamps(_per_series(origin, ids, "origin"))
     if given.array.dtype.kind != "M" or given.missing.any():
         raise StreamError(
@@ -248,6 +271,59 @@ def _settle(
     if moments.ndim == 0:
         return dataclasses.replace(clock, origin=moments[()]), None
     return clock, moments
+
+
+def _settle_numbers(
+    valid: Float64[np.ndarray, "row"],
+    series: Shaped[np.ndarray, "row"],
+    ids: np.ndarray,
+    options: ClockOptions,
+    horizon: "Horizon | None",
+) -> tuple[NumericClock, np.ndarray | None]:
+    """The clock with its origin; or the clock without one, and an origin for each series."""
+    origin, further = options.origin, options.clock is not None
+    if isinstance(origin, Earliest) and not further:
+        # Not from other numbers far from 0: a part of a series, read by itself, has to keep the zero of the whole.
+        if not valid.size or valid.min() == valid.max() or epoch_of(float(valid.min())) is None:
+            return NumericClock(), None
+        return NumericClock(float(valid.min())), None
+    if isinstance(origin, FirstStamp) and origin.near_zero and not further:
+        first, last = _first_of_each(valid, series, ids), -_first_of_each(-valid, series, ids)
+        if not _begins_far(first, last, horizon):
+            return NumericClock(), None
+    if isinstance(origin, Earliest | FirstStamp):
+        return NumericClock(None), _first_of_each(valid, series, ids)
+    given = read_stamps(_per_series(origin, ids, "origin"))
+    if given.array.dtype.kind != "f" or not np.isfinite(given.array).all():
+        raise StreamError(
+            f"The origin {origin!r} is not a finite number.", "Stamps that are plain numbers count from such a number."
+        )
+    if given.array.ndim == 0 and not further:
+        return NumericClock(float(given.array)), None
+    return NumericClock(None), np.broadcast_to(given.array, (len(ids),)).astype(np.float64)
+
+
+def _begins_far(
+    first: Float64[np.ndarray, "series"], last: Float64[np.ndarray, "series"], horizon: "Horizon | None"
+) -> bool:
+    """Whether series with these first and last stamps begin so far from 0 that time had better not count from there.
+
+    That is if their windows would be empty but for the end, or if the numbers count from 1970.
+    """
+    if horizon is not None and not isinstance(horizon, Time):
+        ends = read_stamps(list(horizon.values()) if isinstance(horizon, Mapping) else horizon).array
+        last = np.maximum(last, np.nanmax(ends)) if ends.dtype.kind == "f" and np.isfinite(ends).any() else last
+    start, span = float(np.median(first)), float((last - first).max())
+    return span > 0 and (start > FAR * span or epoch_of(start) is not None)
+
+
+def _first_of_each(valid: np.ndarray, series: Shaped[np.ndarray, "row"], ids: np.ndarray) -> np.ndarray:
+    """The first stamp of each series. One without any may start anywhere, for it has no event: where others do."""
+    latest = np.inf if valid.dtype.kind == "f" else np.iinfo(np.int64).max
+    first = np.full(len(ids), latest, valid.dtype)
+    np.minimum.at(first, series, valid)
+    first[first == latest] = first.min() if valid.size else 0
+    return first
 
 
 def _per_series(given: object, ids: np.ndarray, what: str) -> object:
@@ -273,9 +349,15 @@ def _per_series(given: object, ids: np.ndarray, what: str) -> object:
 def read_horizon(
     horizon: Horizon | None, ids: np.ndarray, clock: Clock, origins: np.ndarray | None
 ) -> Float64[np.ndarray, "series"] | None:
-    """The horizon of each series as a time. Numbers and durations count from the origin, datetimes are absolute."""
+    """The horizon of each series as a time.
+
+    Datetimes are stamps, and so are numbers if stamps are plain numbers. Durations, and otherwise numbers, count from
+    the origin.
+    """
     if horizon is None:
         return None
+    if isinstance(horizon, Time):
+        return np.full(len(ids), float(horizon))
     given = read_stamps(_per_series(horizon, ids, "horizon"))
     times = clock.times(Stamps(np.atleast_1d(given.array), given.zone), origins)
     return np.broadcast_to(times, (len(ids),)).astype(np.float64)

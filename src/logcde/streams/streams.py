@@ -16,10 +16,21 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float, Float64, Int32, Int64, Shaped
 
-from logcde.errors import StreamError
-from logcde.streams.arrays import Lists, read_dense, read_events, read_increments, read_lists, read_signatures
+from logcde.errors import Remedy, StreamError
+from logcde.kernels.events import increments
+from logcde.kernels.records import Events
+from logcde.streams.arrays import (
+    LieEvents,
+    Lists,
+    read_dense,
+    read_events,
+    read_increments,
+    read_lists,
+    read_signatures,
+)
+from logcde.streams.clock import NumericClock, Stamps
 from logcde.streams.continuous import Knots, read_knots
-from logcde.streams.faults import Places
+from logcde.streams.faults import Places, name
 from logcde.streams.files import AbstractTable, open_csv, open_parquet, read_columns
 from logcde.streams.frames import check_distinct, default_backend, read_long, read_wide, write_long
 from logcde.streams.ingest import ReadOptions, assemble
@@ -42,11 +53,13 @@ class Streams:
     series, always as `Streams`. The methods share these options:
 
     - `horizon`: T, the end of the observation window. One number (or duration, or datetime) for all series, one for
-      each in order, or a mapping from ids. By default the latest stamp of the whole data set.
+      each in order, or a mapping from ids. By default the latest stamp of the whole data set. It is a stamp, like those
+      of events; for datetimes it may also be a duration, or a number, since the origin.
     - `schema`: the schema of other streams, to read more data with the same channels, terms and clock.
     - `unit`, `origin`: datetimes and durations become the number of `unit`s (by default hours) since `origin`. The
-      origin is `Earliest()`, the earliest stamp of the data set; `FirstStamp()`, each series' own; or a datetime, one
-      for each series in order, or a mapping from ids.
+      origin is `Earliest()`, the earliest stamp of the data set; `FirstStamp()`, each series' own; or a stamp, one
+      for each series in order, or a mapping from ids. With `Earliest()`, plain numbers count from 0, unless they read
+      as moments, such as seconds since 1970.
     - `sort`: sort rows whose stamps go backwards, instead of refusing them. The order of series in the rows is free.
     - `duplicates`: two different values of one channel at one stamp are refused by default; `KeepLast()`, `Average()`.
     - `empty`: a series without observations is refused by default; `Drop()`, `Keep()`.
@@ -55,7 +68,7 @@ class Streams:
         schema: Channels, clock, higher-order terms and continuous channels.
         ids: The id of each series.
         offsets: Series k has the events `offsets[k]` to `offsets[k + 1]`.
-        times: The time of each event, in the unit of the clock.
+        times: The time of each event, from the origin in the unit of the clock.
         obs_offsets: Event k has the observations `obs_offsets[k]` to `obs_offsets[k + 1]`.
         channel: The channel of each observation, as an index into `schema.channels`.
         value: The value of each observation. Values given in single precision stay so, to halve the memory traffic; all
@@ -63,7 +76,9 @@ class Streams:
         horizon: The horizon of each series.
         terms: The higher-order terms of each event, one column for each.
         knots: The continuous channels, if there are any.
-        origins: The origin of each series as a datetime, where they differ.
+        origins: The origin of each series as a stamp, where they differ.
+        change: The change of each observation since the previous one of its channel, where streams were given by
+            increments, which may be small beside the values; otherwise None, and it is the difference of values.
     """
 
     schema: Schema
@@ -77,6 +92,7 @@ class Streams:
     terms: Float64[np.ndarray, "event terms"]
     knots: Knots | None = None
     origins: Shaped[np.ndarray, "series"] | None = None
+    change: Float64[np.ndarray, "obs"] | None = None
 
     @classmethod
     def from_arrays(
@@ -115,6 +131,7 @@ class Streams:
         channels: Sequence[str] | None = None,
         horizon: Horizon | None = None,
         *,
+        channels_first: bool | None = None,
         ids: Lists | None = None,
         schema: Schema | None = None,
         unit: timedelta | None = None,
@@ -125,14 +142,16 @@ class Streams:
     ) -> "Streams":
         """Read one array (series, step, channel), NaN where not observed: padding with NaN leaves no trace.
 
-        Stamps are (step,), (series, step), or by default the number of the step: 0, 1, ..., L - 1.
+        Stamps are (step,), (series, step), or by default the number of the step: 0, 1, ..., L - 1. With
+        `channels_first=True` the array is (series, channel, step), as in aeon. By default it is not, and a warning says
+        which axis is which if there are many more channels than steps; `channels_first=False` is without it.
 
         >>> streams = Streams.from_dense(np.array([[[1.0], [np.nan], [2.0]], [[3.0], [4.0], [np.nan]]]))
         >>> streams.offsets, streams.times, streams.horizon
         (array([0, 2, 4]), array([0., 2., 0., 1.]), array([2., 2.]))
         """
         options = ReadOptions.of(horizon, schema, unit, origin, sort, duplicates, empty)
-        return assemble(cls, read_dense(values, times, channels, ids, options))
+        return assemble(cls, read_dense(values, times, channels, ids, options, channels_first))
 
     @classmethod
     def from_events(
@@ -323,14 +342,15 @@ class Streams:
         """Read lists over series of stamps (events,) and Lie elements (events, lie) in `Basis(channels, depth)`.
 
         The first level is the increment of each channel, starting from 0; every event observes every channel. The
-        levels above become terms.
+        levels above become terms. Increments are kept exactly, also a small one after large ones.
 
         >>> streams = Streams.from_increments([[0.5, 1.0]], [[[1.0, 2.0, 0.3], [1.0, 0.0, 0.0]]], ("W1", "W2"), depth=2)
         >>> streams.value, streams.schema.terms[0].name, streams.terms[:, 0]
         (array([1., 2., 2., 2.]), '[W1, W2]', array([0.3, 0. ]))
         """
-        values, terms = read_increments(increments, channels, depth, ids)
-        return cls.from_arrays(times, values, channels, horizon, ids=ids, terms=terms, unit=unit, origin=origin)
+        return cls._from_lie(
+            times, read_increments(increments, channels, depth, ids), channels, horizon, ids, unit, origin
+        )
 
     @classmethod
     def from_signatures(
@@ -354,12 +374,36 @@ class Streams:
         >>> streams.value, streams.terms.round(12)
         (array([1., 2.]), array([[0.3]]))
         """
-        values, terms = read_signatures(signatures, channels, depth, ids)
-        return cls.from_arrays(times, values, channels, horizon, ids=ids, terms=terms, unit=unit, origin=origin)
+        return cls._from_lie(
+            times, read_signatures(signatures, channels, depth, ids), channels, horizon, ids, unit, origin
+        )
+
+    @classmethod
+    def _from_lie(
+        cls,
+        times: Lists,
+        events: LieEvents,
+        channels: Sequence[str],
+        horizon: Horizon | None,
+        ids: Lists | None,
+        unit: timedelta | None,
+        origin: Origin,
+    ) -> "Streams":
+        values, changes, terms = events
+        streams = cls.from_arrays(times, values, channels, horizon, ids=ids, terms=terms, unit=unit, origin=origin)
+        change = np.concatenate([block.reshape(-1) for block in changes])
+        if len(change) != len(streams.value):
+            series = next(one for one, block in zip(streams, changes, strict=True) if len(one.value) != block.size)
+            raise StreamError(
+                f"Series {name(series.ids[0])} has two events at one stamp.", "Give the product of events at one stamp."
+            )
+        return streams if np.array_equal(change, changes_of(streams)) else dataclasses.replace(streams, change=change)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Streams"]) -> "Streams":
         """Join the series of all parts, one after another. The parts must have the same schema.
+
+        Where plain numbers count from different stamps, they count from the earliest of these.
 
         >>> streams = Streams.from_dense(np.arange(6.0).reshape(3, 2, 1))
         >>> Streams.concatenate([streams[:1], streams[1:]]) == streams
@@ -367,6 +411,7 @@ class Streams:
         """
         if not parts:
             raise StreamError("There is nothing to concatenate.", "Give at least one data set.")
+        parts = on_one_clock(parts)
         first = parts[0]
         for number, part in enumerate(parts):
             check_same(first.schema, part.schema, number)
@@ -379,6 +424,8 @@ class Streams:
         joined |= {
             field: join_offsets([getattr(part, field) for part in parts]) for field in ("offsets", "obs_offsets")
         }
+        if any(part.change is not None for part in parts):
+            joined["change"] = np.concatenate([changes_of(part) for part in parts])
         knots = [part.knots for part in parts if part.knots is not None]
         origins = [part.origins for part in parts if part.origins is not None]
         return dataclasses.replace(
@@ -387,6 +434,42 @@ class Streams:
             knots=Knots.concatenate(knots) if knots else None,
             origins=np.concatenate(origins) if origins else None,
         )
+
+    def on_clock(self, clock: NumericClock) -> "Streams":
+        """The same stamps, plain numbers, with times on another clock, such as that of training series.
+
+        >>> streams = Streams.from_arrays([[500.0, 502.0]], [[[1.0], [2.0]]], origin=500.0)
+        >>> streams.times, streams.on_clock(NumericClock(499.0)).times, streams.on_clock(NumericClock(None)).origins
+        (array([0., 2.]), array([1., 3.]), array([500.]))
+        """
+        ours, before = self.schema.clock, self.origins
+        if ours == clock:
+            return self
+        series = owners(self.offsets)
+        stamps = Stamps(ours.stamps(self.times, None if before is None else before[series]))
+        origins = None
+        if clock.per_series:
+            # A series without events keeps its start.
+            origins = ours.stamps(np.zeros(len(self)), before).astype(np.float64)
+            some = np.diff(self.offsets) > 0
+            origins[some] = stamps.array[self.offsets[:-1][some]]
+        times = clock.times(stamps, None if origins is None else origins[series])
+        horizon = clock.times(Stamps(ours.stamps(self.horizon, before)), origins)
+        early = np.flatnonzero(times < 0)
+        if early.size:
+            where = Places(self.ids, self.schema, before).where(series[early[0]], self.times[early[0]])
+            raise StreamError(
+                f"{where}: this is before {clock.show(0.0)}, from where the clock counts.",
+                Remedy.COMMON_ORIGIN,
+                where=where,
+            )
+        if self.knots is not None:
+            raise StreamError(
+                "The clock of streams with continuous channels cannot be changed: their paths begin at its origin.",
+                "Read all of them with one schema.",
+            )
+        schema = dataclasses.replace(self.schema, clock=clock)
+        return dataclasses.replace(self, schema=schema, times=times, horizon=horizon, origins=origins)
 
     def with_continuous(self, names: Sequence[str], times: Lists, values: Lists) -> "Streams":
         """Add continuous channels, piecewise linear between knots. Time itself need not be given.
@@ -409,8 +492,9 @@ class Streams:
     def to_frame(self, backend: ModuleType | None = None) -> Any:
         """A long data frame: columns series, time, channel, value, and one for each term.
 
-        Reading it with the same schema, horizon and origins gives equal streams. `backend` is polars, pandas or
-        pyarrow, by default the first of these that is installed. The frame does not hold continuous channels.
+        Reading it with the same schema, horizons and origins, all as stamps, gives equal streams. `backend` is polars,
+        pandas or pyarrow, by default the first of these that is installed. The frame holds neither continuous channels
+        nor increments that were given (`change`).
 
         >>> streams = Streams.from_arrays([[0.0, 1.0]], [[[1.0], [2.0]]])
         >>> streams.to_frame().columns
@@ -453,9 +537,9 @@ class Streams:
         return len(self.value) == len(self.times) * len(self.schema.channels)
 
     def __post_init__(self) -> None:
-        for name in (*ARRAYS, "origins"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, frozen(getattr(self, name)))
+        for field in (*ARRAYS, "origins", "change"):
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, frozen(getattr(self, field)))
         series, events, observations = len(self.ids), len(self.times), len(self.value)
         expected = {
             "offsets": (np.int64, (series + 1,)),
@@ -466,11 +550,13 @@ class Streams:
             "horizon": (np.float64, (series,)),
             "terms": (np.float64, (events, len(self.schema.terms))),
         }
-        for name, (dtype, shape) in expected.items():
-            array = getattr(self, name)
+        if self.change is not None:
+            expected["change"] = (np.float64, (observations,))
+        for field, (dtype, shape) in expected.items():
+            array = getattr(self, field)
             if array.dtype != dtype or array.shape != shape:
                 raise StreamError(
-                    f"Streams.{name} must be {np.dtype(dtype)} of shape {shape}, but it is {array.dtype} of shape "
+                    f"Streams.{field} must be {np.dtype(dtype)} of shape {shape}, but it is {array.dtype} of shape "
                     f"{array.shape}.",
                     "Use one of the constructors, such as Streams.from_arrays.",
                 )
@@ -532,6 +618,7 @@ class Streams:
             terms=self.terms[events],
             knots=None if self.knots is None else self.knots.rows(np.arange(len(self))[series]),
             origins=None if self.origins is None else self.origins[series],
+            change=None if self.change is None else self.change[observations],
         )
 
     def __eq__(self, other: object) -> bool:
@@ -544,12 +631,43 @@ class Streams:
             and all(same)
             and self.knots == other.knots
             and _same_or_none(self.origins, other.origins)
+            and _same_or_none(self.change, other.change)
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return headline(self.schema, len(self.times), len(self.value), self.horizon)
+        return headline(self.schema, len(self.times), len(self.value), self.horizon, self.origins)
+
+
+def on_one_clock(parts: Sequence[Streams]) -> list[Streams]:
+    """Streams on one clock, if their stamps are plain numbers that count from different ones: from the earliest."""
+    clocks = [part.schema.clock for part in parts]
+    origins = [clock.origin for clock in clocks if isinstance(clock, NumericClock) and clock.origin is not None]
+    if len(origins) < len(parts) or len(set(origins)) == 1:
+        return list(parts)
+    return [part.on_clock(NumericClock(min(origins))) for part in parts]
+
+
+def changes_of(streams: Streams, value: Float[np.ndarray, "obs"] | None = None) -> Float64[np.ndarray, "obs"]:
+    """The change of each observation since the previous one of its channel, from 0 on.
+
+    Args:
+        streams: Any streams.
+        value: Other values in place of theirs, one for each observation.
+
+    >>> changes_of(Streams.from_arrays([[0.0, 1.0]], [[[2.0, 7.0], [5.0, np.nan]]]))
+    array([2., 7., 3.])
+    >>> changes_of(Streams.from_increments([[0.5, 1.0]], [[[1e16], [0.25]]], ("a",), depth=1))
+    array([1.0e+16, 2.5e-01])
+    """
+    if value is None and streams.change is not None:
+        return streams.change
+    value = streams.value if value is None else value
+    events = Events(streams.offsets, streams.times, streams.horizon, streams.obs_offsets, streams.channel, value)
+    out = np.empty(len(value))
+    increments(0, len(streams), events, len(streams.schema.channels), out)
+    return out
 
 
 def _same_or_none(ours: np.ndarray | None, theirs: np.ndarray | None) -> bool:

@@ -4,12 +4,12 @@ import dataclasses
 import io
 
 import numpy as np
-from jaxtyping import Float, Float64, Int32, Int64
+from jaxtyping import Float, Float64, Int32, Int64, Shaped
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from logcde.streams.clock import unit_name
+from logcde.streams.clock import Clock, NumericClock, moment_of, unit_name
 from logcde.streams.ragged import owners, stable_order
 from logcde.streams.schema import Schema
 
@@ -173,7 +173,30 @@ def _number(value: float) -> str:
     return "-" if np.isnan(value) else f"{value:.4g}"
 
 
-def headline(schema: Schema, events: int, observations: int, horizon: Float64[np.ndarray, "series"]) -> str:
+def start_of_time(clock: Clock, origins: Shaped[np.ndarray, "series"] | None) -> str:
+    """In words, from where the time of plain numbers counts; empty if that is 0, and for other stamps.
+
+    >>> start_of_time(NumericClock(1.7e9), None)
+    '1700000000.0, read as 2023-11-14T22:13:20 in seconds since 1970'
+    >>> start_of_time(NumericClock(None), np.array([500.0, 400.0]))
+    'the first stamp of each series'
+    """
+    if not isinstance(clock, NumericClock) or clock.origin == 0.0:
+        return ""
+    first = clock.origin if origins is None else float(origins.min(initial=np.inf))
+    moment = "" if first is None else moment_of(first)
+    place = "the first stamp of each series" if clock.origin is None else repr(clock.origin)
+    reading = ", read as " if clock.origin is not None else ", the earliest read as "
+    return f"{place}{reading}{moment}" if moment else place
+
+
+def headline(
+    schema: Schema,
+    events: int,
+    observations: int,
+    horizon: Float64[np.ndarray, "series"],
+    origins: Shaped[np.ndarray, "series"] | None,
+) -> str:
     """A data set in a few lines, its `repr`."""
     channels = ", ".join(schema.channels[:6]) + (f", ... ({len(schema.channels)})" if len(schema.channels) > 6 else "")
     low, high = (horizon.min(), horizon.max()) if len(horizon) else (np.nan, np.nan)
@@ -183,6 +206,8 @@ def headline(schema: Schema, events: int, observations: int, horizon: Float64[np
         f"  channels  {channels}",
         f"  horizon   {window} {unit_name(schema.clock)}".rstrip(),
     ]
+    if start := start_of_time(schema.clock, origins):
+        lines[-1] += f" from {start}"
     if schema.terms:
         lines.append(
             "  terms     "

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from logcde.errors import Remedy, StreamError
+from logcde.errors import Remedy, StreamError, Where
 from logcde.streams.frames import arrow
+from logcde.streams.labels import LARGEST_WHOLE
 
 NUMBERS = ("int64", "double")
 DATETIMES = ("us", "ns")
@@ -86,11 +87,30 @@ class Texts:
         if candidate in DATETIMES:
             return self._moments(column, candidate)
         if name == self._time:
-            return compute.cast(compute.utf8_trim_whitespace(column), candidate)
+            trimmed = compute.utf8_trim_whitespace(column)
+            found = compute.cast(trimmed, candidate)
+            if candidate == "double":
+                self._check_whole(trimmed, found)
+            return found
         whole = compute.cast(column, candidate)
         # 007 and 7 are two names.
         same = compute.all(compute.equal(compute.cast(whole, column.type), column)).as_py()
         return None if same is False else whole
+
+    def _check_whole(self, texts: Any, numbers: Any) -> None:
+        """Refuse whole numbers that float64 may not hold exactly."""
+        compute = arrow().compute
+        large = compute.and_(compute.greater(compute.abs(numbers), float(LARGEST_WHOLE)), compute.is_finite(numbers))
+        if not compute.any(large).as_py():
+            return
+        whole = compute.match_substring_regex(texts.filter(large), "^[+-]?[0-9]+$")
+        found = texts.filter(large).filter(whole).slice(0, 1).to_pylist()
+        if found:
+            raise StreamError(
+                f"The column {self._time!r} has the stamp {found[0]}, too large for float64 to hold exactly.",
+                Remedy.EPOCH,
+                where=Where(stamp=found[0]),
+            )
 
     def _time_candidates(self, column: Any) -> tuple[str, ...]:
         """The candidate types of the stamps, by the first of them; while there is none, numbers are assumed."""

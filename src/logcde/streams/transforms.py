@@ -9,13 +9,13 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Int32, Int64
+from jaxtyping import Bool, Float64, Int32, Int64
 
 from logcde.errors import StreamError, Where
 from logcde.kernels.events import choose
 from logcde.streams.ragged import offsets_of, owners
 from logcde.streams.schema import Schema
-from logcde.streams.streams import Streams
+from logcde.streams.streams import Streams, changes_of, on_one_clock
 
 CLOCK = "clock"
 """The channel that observes time; "time" itself is the continuous coordinate of an embedding."""
@@ -37,6 +37,7 @@ def merge_channels(first: Streams, second: Streams) -> Streams:
     >>> both.times, both.channel, both.value
     (array([0., 1., 2.]), array([0, 1, 0, 1], dtype=int32), array([61. ,  5.5, 64. ,  5.1]))
     """
+    first, second = on_one_clock([first, second])
     _check(first, second)
     series = np.concatenate([owners(first.offsets), owners(second.offsets)])
     times = np.concatenate([first.times, second.times])
@@ -52,6 +53,8 @@ def merge_channels(first: Streams, second: Streams) -> Streams:
     obs_offsets = offsets_of(counts.sum(axis=0))
     channel = np.empty(obs_offsets[-1], np.int32)
     value = np.empty(obs_offsets[-1], np.result_type(first.value, second.value))
+    given = first.change is not None or second.change is not None
+    change = np.empty(obs_offsets[-1]) if given else None
     width, columns = len(first.schema.channels), len(first.schema.terms)
     terms = np.zeros((len(heads), columns + len(second.schema.terms)))
     terms[ours, :columns], terms[theirs, columns:] = first.terms, second.terms
@@ -60,6 +63,8 @@ def merge_channels(first: Streams, second: Streams) -> Streams:
     for part, start, shift in zip((first, second), starts, (0, width), strict=True):
         place = np.arange(len(part.value)) + np.repeat(start - part.obs_offsets[:-1], np.diff(part.obs_offsets))
         channel[place], value[place] = part.channel + np.int32(shift), part.value
+        if change is not None:
+            change[place] = changes_of(part)
     knots = [part.knots for part in (first, second) if part.knots is not None]
     return dataclasses.replace(
         first,
@@ -76,6 +81,7 @@ def merge_channels(first: Streams, second: Streams) -> Streams:
         value=value,
         terms=terms,
         knots=knots[0].merge(knots[1]) if len(knots) == 2 else next(iter(knots), None),
+        change=change,
     )
 
 
@@ -105,6 +111,7 @@ def with_time_channel(streams: Streams, stamps_of: Streams | None = None) -> Str
         value=stamped.times,
         terms=np.zeros((events, 0)),
         knots=None,
+        change=None,
     )
     return merge_channels(streams, clock)
 
@@ -215,7 +222,21 @@ def keep_observations(streams: Streams, kept: Bool[np.ndarray, "obs"]) -> Stream
         channel=streams.channel[kept],
         value=streams.value[kept],
         terms=streams.terms[some],
+        change=None if streams.change is None else _change_since(streams, kept),
     )
+
+
+def _change_since(streams: Streams, kept: Bool[np.ndarray, "obs"]) -> Float64[np.ndarray, "_"]:
+    """The changes of the kept observations: each with those of its channel that were dropped since the one before."""
+    series = np.repeat(owners(streams.offsets), np.diff(streams.obs_offsets))
+    order = np.lexsort((streams.channel, series))
+    group = series[order] * len(streams.schema.channels) + streams.channel[order]
+    # A run ends with an observation that is kept, or with its channel.
+    ends = kept[order] | (np.diff(group, append=-1) != 0)
+    starts = np.append(0, np.flatnonzero(ends)[:-1] + 1)[: ends.sum()]
+    found = np.zeros(len(kept))
+    found[order[ends]] = np.add.reduceat(changes_of(streams)[order], starts) if len(starts) else 0.0
+    return found[kept]
 
 
 def _draw(
