@@ -10,7 +10,8 @@ from jax.test_util import check_grads
 
 from logcde.embedding import host
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.device import embed, logsignatures, pad
+from logcde.embedding.device import embed, logsignatures
+from logcde.embedding.padding import pad
 from logcde.errors import ScanError
 from logcde.scans import Associative, Chunked, Sequential
 from logcde.streams import Partition, Schema, Streams, Term

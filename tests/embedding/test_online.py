@@ -1,5 +1,6 @@
 """`OnlineEmbedding`, one event at a time, agrees with the host engine."""
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 
 from logcde import Embedding, Partition, Schema, Streams
 from logcde.errors import EmbeddingError, StreamError
-from logcde.streams import Term
+from logcde.kernels import online as kernels
+from logcde.streams import SoftBins, Term
 
 OPTIONS = [(counts, time) for counts in (True, False) for time in (True, False)]
 
@@ -164,3 +166,121 @@ def test_online_errors_carry_place_and_remedy():
         online.observe(2.0, [61.0, np.inf])
     assert (caught.value.where.channel, caught.value.where.stamp) == ("temp", 2.0)
     assert caught.value.remedy == "Leave it out: NaN = not observed."
+
+
+@pytest.fixture
+def unchecked():
+    """As for users, without the types that are checked in tests."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+ROWS = {
+    "two axes": (np.zeros((1, 2)), r"values of an event have shape \(1, 2\), but there are 2 channels"),
+    "nested": ([[1.0, 2.0]], r"shape \(1, 2\)"),
+    "a number": (5.0, r"shape \(\), but"),
+    "no axis": (np.array(1.0), r"shape \(\), but"),
+    "nothing": (None, r"shape \(\), but"),
+    "text": ("ab", "'ab', which is not a number"),
+    "texts": (["1.0", 2.0], "Channel 'pulse' has the value '1.0', which is not a number"),
+    "text by name": ({"temp": "x"}, "Channel 'temp' has the value 'x', which is not a number"),
+    "row by name": ({"temp": np.zeros(2)}, r"Channel 'temp' has a value of shape \(2,\)"),
+    "complex": ([1j, 2.0], "1j, which is not a number"),
+    "ragged": ([[1.0, 2.0], [1.0]], "different lengths"),
+    "beyond floats": ({"pulse": 10**400}, "Channel 'pulse' .* more than 100 digits, too large for float64"),
+    "beyond exact": ([0.5, 2**60 + 1], "Channel 'temp' has the value 1152921504606846977, too large"),
+    "too many": ([1.0, 2.0, 3.0], "3 values for 2 channels"),
+}
+STAMPS = {
+    "text": ("noon", "stamp 'noon' is no kind of time"),
+    "nothing": (None, "event at nan is not after"),
+    "array": (np.array([0.5]), r"stamp of an event has shape \(1,\)"),
+    "beyond floats": (10**400, "more than 100 digits is too large"),
+    "beyond exact": (2**60 + 1, "too large for float64 to hold exactly"),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"depth": 3}, {"roughness": True}], ids=str)
+@pytest.mark.parametrize("case", ROWS)
+def test_rows_that_are_no_rows_are_refused(case, options, unchecked):
+    given, said = ROWS[case]
+    online = Embedding(**options).online(Schema(("pulse", "temp")))
+    online.observe(1, {"pulse": 60})
+    before = online.state()
+    for take in (online.observe, online.step):
+        with pytest.raises(StreamError, match=said):
+            take(2.0, given)
+    np.testing.assert_array_equal(online.state(), before)
+
+
+@pytest.mark.parametrize("case", STAMPS)
+def test_stamps_that_are_no_times_are_refused(case, unchecked):
+    given, said = STAMPS[case]
+    online = Embedding().online(Schema(("pulse", "temp")))
+    for take in (online.observe, online.step):
+        with pytest.raises(StreamError, match=said):
+            take(given, [1.0, 2.0])
+    assert online.last == -np.inf
+
+
+@pytest.mark.parametrize(
+    ("times", "values", "said"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], r"Values of shape \(2,\) do not fit 2 times and 2 channels"),
+        (1.0, [[1.0, 2.0]], r"times have shape \(\)"),
+        ([[1.0], [2.0]], np.zeros((2, 2)), r"times have shape \(2, 1\)"),
+        (["noon"], [[1.0, 2.0]], "'noon' is no kind of time"),
+        ([1.0], [["x", 1.0]], "Event 0 has the value 'x', which is not a number"),
+        ([1.0, 2.0], [[1.0, 2.0], [1.0]], "different lengths"),
+        ([1.0], [[2**60 + 1, 1.0]], "1152921504606846977, too large for float64"),
+    ],
+)
+def test_blocks_that_are_no_blocks_are_refused(times, values, said, unchecked):
+    online = Embedding().online(Schema(("pulse", "temp")))
+    with pytest.raises(StreamError, match=said):
+        online.observe_many(times, values)
+    assert online.last == -np.inf
+
+
+def test_terms_of_another_shape_are_refused():
+    online = Embedding().online(Schema(("a", "b"), terms=(Term("area", ("a", "b")),)))
+    with pytest.raises(StreamError, match=r"amounts of terms have shape \(2,\). Pass an array of shape \(1,\)"):
+        online.observe(1.0, [1.0, 2.0], terms=[0.5, 0.5])
+    with pytest.raises(StreamError, match=r"shape \(1,\). Pass an array of shape \(2, 1\)"):
+        online.observe_many([1.0, 2.0], np.ones((2, 2)), terms=[0.5])
+    online.observe(1.0, [1.0, 2.0], terms=[0.5])
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_letters_of_bins_and_counts_do_not_drift(depth):
+    """What an event adds does not depend on how much came before: to the bit, after any number of events."""
+    bins, events = SoftBins(("a",), ((-1.0, 0.3, 1.0),)), 30_000
+    values = np.random.default_rng(0).normal(size=(events, 1))
+    times, last = np.arange(events) / 4, events - 40
+    embedding = Embedding(depth, soft_bins=bins, roughness=True)
+    online = embedding.online(Schema(("a",)))
+    online.observe_many(times[:last], values[:last])
+    online.close(times[last])
+    for event in range(last, events):
+        online.observe(times[event], values[event])
+    streams = Streams.from_arrays([times], [values], ("a",), times[-1] + 0.25)
+    partition = Partition.at([0.0, times[last], times[-1] + 0.25])
+    expected = embedding(streams, partition).values[0, 1]
+    counted = embedding.basis(streams.schema).width - 2  # letters of bins and counts are exact, others to rounding
+    np.testing.assert_array_equal(online.logsig(times[-1] + 0.25)[: counted + 1], expected[: counted + 1])
+    np.testing.assert_allclose(online.logsig(times[-1] + 0.25), expected, rtol=1e-13, atol=1e-13)
+
+
+def test_states_with_totals_of_bins_are_restored():
+    """Earlier versions kept the totals of bins and counts beside the last values."""
+    embedding = Embedding(1, soft_bins=SoftBins(("a",), ((-1.0, 1.0),)))
+    online = embedding.online(Schema(("a",)))
+    online.observe(1.0, [0.5])
+    state = online.state()
+    state[kernels.HEAD + 1 : kernels.HEAD + 4] = (1.0, 0.25, 0.75)
+    again = embedding.online(Schema(("a",))).restore(state)
+    for one in (online, again):
+        one.observe(2.0, [0.0])
+    np.testing.assert_array_equal(again.logsig(), online.logsig())
+    np.testing.assert_array_equal(again.logsig()[1:4], [2.0, 0.75, 1.25])

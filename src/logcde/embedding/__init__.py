@@ -1,10 +1,7 @@
 """From observations to one log-signature for each query interval: letters, factors and the four engines."""
 
 from logcde.embedding.coordinates import Coordinates as Coordinates
-from logcde.embedding.device import PaddedSteps as PaddedSteps
-from logcde.embedding.device import PaddedStreams as PaddedStreams
 from logcde.embedding.device import logsignatures as logsignatures
-from logcde.embedding.device import pad as pad
 from logcde.embedding.embedding import Embedding as Embedding
 from logcde.embedding.index import LogSignatureIndex as LogSignatureIndex
 from logcde.embedding.logsigs import EmbeddingSpec as EmbeddingSpec
@@ -12,3 +9,7 @@ from logcde.embedding.logsigs import InitialObservations as InitialObservations
 from logcde.embedding.logsigs import LogSignatures as LogSignatures
 from logcde.embedding.logsigs import initial_observations as initial_observations
 from logcde.embedding.online import OnlineEmbedding as OnlineEmbedding
+from logcde.embedding.padding import Differences as Differences
+from logcde.embedding.padding import PaddedSteps as PaddedSteps
+from logcde.embedding.padding import PaddedStreams as PaddedStreams
+from logcde.embedding.padding import pad as pad

@@ -13,11 +13,11 @@ from logcde._typing import Numbers
 from logcde.algebra import Basis
 from logcde.embedding import device
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.device import PaddedStreams, pad
 from logcde.embedding.host import embed
 from logcde.embedding.index import LogSignatureIndex
 from logcde.embedding.logsigs import EmbeddingSpec, LogSignatures, initial_observations
 from logcde.embedding.online import OnlineEmbedding
+from logcde.embedding.padding import PaddedStreams, pad
 from logcde.errors import EmbeddingError, Remedy
 from logcde.scans import AbstractScan, Sequential
 from logcde.streams import ChannelScaler, Partition, Schema, SoftBins, Streams
@@ -149,7 +149,7 @@ class Embedding:
         return logsigs.with_spec(initial_observations(scaled), EmbeddingSpec(coordinates, partition))
 
     def on_device(self, streams: Streams, partition: Partition, *, scan: AbstractScan = Sequential()) -> LogSignatures:
-        """Compute the same with the JAX engine, on its default device and in the precision that JAX is set to.
+        """Compute the same with the JAX engine, on its default device and in the precision `dtype`.
 
         >>> streams = Streams.from_arrays([[0.5]], [[[3.0]]], horizon=1.0)
         >>> Embedding(depth=1).on_device(streams, Partition.uniform(1)).values.tolist()
@@ -161,7 +161,10 @@ class Embedding:
         return logsigs.with_spec(initial_observations(scaled), EmbeddingSpec(coordinates, partition))
 
     def pad(self, streams: Streams, partition: Partition) -> PaddedStreams:
-        """Pad streams to one size for `logsignatures`, which can be traced, mapped and differentiated."""
+        """Pad streams to one size for `logsignatures`, which can be traced, mapped and differentiated.
+
+        Differences of values and stamps are taken before anything is rounded to `dtype`.
+        """
         coordinates = self.coordinates(streams.schema)
         return pad(coordinates.scaled(streams), partition.cuts(streams), coordinates, self.dtype)
 

@@ -17,6 +17,7 @@ from logcde.kernels.events import increments, locate, locate_windows, squared_in
 from logcde.kernels.records import Events, Factors, Intervals
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
+from logcde.streams.streams import changes_of
 
 
 def events_of(streams: Streams) -> Events:
@@ -65,6 +66,8 @@ def increments_of(streams: Streams, threads: int | None = None) -> Float64[np.nd
     >>> increments_of(Streams.from_arrays([[0.0, 1.0]], [[[2.0, 7.0], [5.0, np.nan]]]))
     array([2., 7., 3.])
     """
+    if streams.change is not None:
+        return streams.change
     out = np.empty(len(streams.value))
     channels = len(streams.schema.channels)
     spread(increments, np.diff(streams.offsets), events_of(streams), channels, out, threads=threads)
@@ -77,6 +80,9 @@ def squared_increments_of(streams: Streams, threads: int | None = None) -> Float
     >>> squared_increments_of(Streams.from_arrays([[0.0, 1.0]], [[[2.0, 7.0], [5.0, np.nan]]]))
     array([0., 0., 9.])
     """
+    if streams.change is not None:
+        first = changes_of(streams, np.ones(len(streams.value))) > 0
+        return np.where(first, 0.0, streams.change**2)
     out = np.empty(len(streams.value))
     channels = len(streams.schema.channels)
     spread(squared_increments, np.diff(streams.offsets), events_of(streams), channels, out, threads=threads)
@@ -137,16 +143,17 @@ def _with_gaps(
 
     Intervals must be in the order of their series.
     """
-    interval, time, rank, event = _moments(streams, intervals)
-    position = _evaluate(streams, intervals.series[interval], time)
+    assert streams.knots is not None
+    interval, time, rank, event, piece = _moments(streams, intervals)
+    gap, initial = np.diff(time, prepend=time[:1]), rank == 0
+    gap[initial] = 0.0
+    step = _along(streams, piece, gap)
+    step[initial] = np.where(time[initial, None] == 0.0, streams.knots.values[piece[initial]], 0.0)  # B_C, or nothing
     if coordinates.time:
-        position = np.concatenate([position, time[:, None]], axis=1)
-    step = np.diff(position, axis=0, prepend=position[:1])
-    initial = rank == 0
-    step[initial] = np.where(time[initial, None] == 0.0, position[initial], 0.0)  # B_C, or nothing
+        step = np.concatenate([step, gap[:, None]], axis=1)
 
     # Two factors for each moment: its gap, then its event if it is one.
-    width = position.shape[1]
+    width = step.shape[1]
     is_event = event >= 0
     sizes = np.zeros((len(time), 2), np.int64)
     sizes[:, 0] = width
@@ -174,7 +181,7 @@ def _moments(streams: Streams, intervals: Intervals) -> tuple[np.ndarray, ...]:
 
     Returns:
         The interval of each moment, its time, its rank among moments of the same time (start 0, knot 1, event 2, end
-        3), and its event, or -1.
+        3), its event, or -1, and the knot at which the piece of the path begins that holds it or ends there.
     """
     knots = streams.knots
     assert knots is not None
@@ -199,7 +206,10 @@ def _moments(streams: Streams, intervals: Intervals) -> tuple[np.ndarray, ...]:
     ]
     interval, time, rank, event = (np.concatenate(column) for column in zip(*moments, strict=True))
     order = np.lexsort((rank, time, interval))
-    return interval[order], time[order], rank[order], event[order]
+    interval, rank = interval[order], rank[order]
+    passed = np.cumsum(rank == 1) - (rank == 1)
+    piece = low[interval] - 1 + passed - passed[rank == 0][interval]
+    return interval, time[order], rank, event[order], piece
 
 
 def _ranges(first: np.ndarray, size: np.ndarray) -> Int64[np.ndarray, "_"]:
@@ -208,16 +218,29 @@ def _ranges(first: np.ndarray, size: np.ndarray) -> Int64[np.ndarray, "_"]:
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - (ends - size), size)
 
 
-def _evaluate(streams: Streams, series: np.ndarray, time: np.ndarray) -> Float64[np.ndarray, "moment continuous"]:
-    """The continuous channels of each moment's series at its time."""
-    knots = streams.knots
-    assert knots is not None
-    out = np.empty((len(time), knots.values.shape[1]))
-    for s, part in _parts(series, len(streams)):
-        knot_times, values = knots.of(s)
-        for channel in range(values.shape[1]):
-            out[part, channel] = np.interp(time[part], knot_times, values[:, channel])
-    return out
+def pieces_of(streams: Streams) -> tuple[Float64[np.ndarray, "knot"], Float64[np.ndarray, "knot continuous"]]:
+    """Time and change of the continuous channels from each knot to the next, 0 after the last knot of a series.
+
+    >>> streams = Streams.from_arrays([[1.0]], [[[5.0]]], horizon=2.0)
+    >>> pieces_of(streams.with_continuous(("dose",), [0.0, 2.0], [1.0, 4.0]))
+    (array([2., 0.]), array([[3.],
+           [0.]]))
+    """
+    if streams.knots is None:
+        return np.zeros(0), np.zeros((0, 0))
+    times, values = streams.knots.times, streams.knots.values
+    spans, rises = np.diff(times, append=times[-1:]), np.diff(values, axis=0, append=values[-1:])
+    spans[streams.knots.offsets[1:] - 1] = rises[streams.knots.offsets[1:] - 1] = 0.0
+    return spans, rises
+
+
+def _along(streams: Streams, piece: np.ndarray, gap: np.ndarray) -> Float64[np.ndarray, "moment continuous"]:
+    """How far the continuous channels move in the gap before each moment, within one piece of their path.
+
+    The share of a piece is exact however large values and times are; the difference of two points would be rounded.
+    """
+    spans, rises = pieces_of(streams)
+    return rises[piece] * (gap / spans[piece])[:, None]
 
 
 def _parts(series: np.ndarray, count: int) -> list[tuple[int, slice]]:

@@ -100,23 +100,51 @@ class HatBasis:
 
         Takes NumPy or JAX arrays; differentiable except at knots.
         """
-        values = values[..., self.channel]
-        constant, rise_from, rise, fall_from, fall = (column.astype(values.dtype) for column in self._slopes)
-        return constant + ((values - rise_from) / rise).clip(0, 1) - ((values - fall_from) / fall).clip(0, 1)
+        return self.weights_at(self.distances(values))
+
+    def distances(self, values: ArrayT) -> ArrayT:
+        """How far values are above each knot of their channel, for rows with one value for each channel."""
+        return values[..., self.knot_channel] - self.knots.astype(values.dtype)
+
+    def weights_at(self, distances: ArrayT) -> ArrayT:
+        """`weights` of values at these `distances` from the knots, which single precision tells apart better."""
+        constant, rise, fall = (column.astype(distances.dtype) for column in self._slopes)
+        rise_from, fall_from = self._slope_starts
+        rising, falling = distances[..., rise_from] / rise, distances[..., fall_from] / fall
+        return constant + rising.clip(0, 1) - falling.clip(0, 1)
 
     @functools.cached_property
-    def _slopes(self) -> Float64[np.ndarray, "5 letter"]:
-        """Each letter's weight below all knots, then where it starts to rise, over what length, and the same to fall.
+    def knot_channel(self) -> Int64[np.ndarray, "knot"]:
+        """The channel of each knot."""
+        return owners(self.offsets)
+
+    @functools.cached_property
+    def _slopes(self) -> Float64[np.ndarray, "3 letter"]:
+        """Each letter's weight below all knots, then over what length it rises, and over what length it falls.
 
         A length is infinite where the weight does not rise or fall.
         """
-        constant, rise_from, rise, fall_from, fall = np.zeros((5, len(self.channel)))
+        constant, rise, fall = np.zeros((3, len(self.channel)))
         rise[:] = fall[:] = np.inf
-        at, gaps = self.letter - (len(self.starts) - 1), np.diff(self.knots)
+        at, gaps, inner = self._places
+        constant[at[self.offsets[:-1]]] = constant[self.starts[:-1]] = 1.0
+        rise[at[1:][inner]] = fall[at[:-1][inner]] = gaps[inner]
+        return np.stack([constant, rise, fall])
+
+    @functools.cached_property
+    def _slope_starts(self) -> Int64[np.ndarray, "2 letter"]:
+        """The knots above which each letter's weight rises and falls; some knot of its channel where it does not."""
+        first = self.offsets[self.channel]
+        rise_from, fall_from = first.copy(), first.copy()
+        at, _, inner = self._places
+        rise_from[at[1:][inner]] = np.flatnonzero(inner)
+        fall_from[at] = np.arange(len(self.knots))
+        return np.stack([rise_from, fall_from])
+
+    @functools.cached_property
+    def _places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The letter of each knot, the gaps to the next knots, and which of these gaps are within one channel."""
+        gaps = np.diff(self.knots)
         inner = np.ones(len(gaps), bool)
         inner[self.offsets[1:-1] - 1] = False
-        fall_from[at] = self.knots
-        constant[at[self.offsets[:-1]]] = constant[self.starts[:-1]] = 1.0
-        rise_from[at[1:][inner]] = self.knots[:-1][inner]
-        rise[at[1:][inner]] = fall[at[:-1][inner]] = gaps[inner]
-        return np.stack([constant, rise_from, rise, fall_from, fall])
+        return self.letter - (len(self.starts) - 1), gaps, inner

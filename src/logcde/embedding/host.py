@@ -60,7 +60,8 @@ def compose(
         return out
     width, depth = coordinates.basis.width, coordinates.depth
     state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)
-    plain = coordinates.plain and streams.knots is None and not len(coordinates.term_support)
+    given = streams.knots is None and streams.change is None  # all that moves the path is in the values
+    plain = coordinates.plain and given and not len(coordinates.term_support)
     if streams.synchronous and plain and not in_order and state <= DENSE_STATE:
         _compose_dense(streams, intervals, coordinates, out, threads)
     else:

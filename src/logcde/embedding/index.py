@@ -5,6 +5,7 @@ of buckets (Chen's identity). A query composes the few events at its two ends an
 that is appended, corrected or retracted changes one or two buckets and the nodes above them.
 """
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,13 +13,15 @@ from jaxtyping import Float64
 
 from logcde._typing import Numbers
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.factors import entries_of, observation_entries
+from logcde.embedding.factors import entries_of, increments_of, observation_entries
 from logcde.embedding.host import elements, logarithms, tensor_size
 from logcde.errors import EmbeddingError, StreamError, Where
 from logcde.kernels import tree
 from logcde.kernels.records import Factors, Intervals, TreeQueries
 from logcde.kernels.threads import spread
 from logcde.streams import Streams
+from logcde.streams.labels import read_row
+from logcde.streams.streams import changes_of
 
 BUCKET = 32
 """Events in a bucket."""
@@ -26,6 +29,8 @@ BUCKET = 32
 
 class LogSignatureIndex:
     """Log-signatures of any series over any interval [a, b). Create it with `Embedding.index`.
+
+    It knows times, as in `Streams.times`: where stamps count from elsewhere than 0, subtract the origin.
 
     >>> from logcde import Embedding
     >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
@@ -171,6 +176,10 @@ class _IndexedSeries:
         self._channel = _Column(streams.channel[first:last])
         self._letter = _Column(letters[first:last])
         self._value = _Column(streams.value[first:last].astype(np.float64, copy=False))
+        # What differences of values lack to changes that were given.
+        given = streams.change is not None
+        lacking = increments_of(streams) - changes_of(streams, streams.value) if given else np.zeros(len(streams.value))
+        self._lacking = _Column(lacking[first:last])
         self._amount = _Column(amounts[first:last])
         self._terms = _Column(streams.terms[events] @ coordinates.term_coordinates[:, coordinates.term_support])
         # Neighbours of each observation within its channel, -1 where there is none.
@@ -263,6 +272,7 @@ class _IndexedSeries:
             self._after.extend([-1])
             self._channel.extend([channel])
             self._value.extend([value])
+            self._lacking.extend([0.0])
             self._letter.extend(np.zeros((1, self._entries)))
             self._amount.extend(np.zeros((1, self._entries)))
             self._move(here)
@@ -297,9 +307,13 @@ class _IndexedSeries:
                 )
             rows[match[0]] = self._scaled(name, value, time)
         for row, value in rows.items():
+            after = int(self._after.array[row])
             self._value.array[row] = value
+            self._lacking.array[row] = 0.0
+            if after >= 0:
+                self._lacking.array[after] = 0.0
             self._move(row)
-            self._move(int(self._after.array[row]))
+            self._move(after)
         self._refresh([event, *(self._event_of(int(self._after.array[row])) for row in rows)])
 
     def retract(self, time: float) -> None:
@@ -311,6 +325,7 @@ class _IndexedSeries:
                 self._after.array[before] = after
             if after >= 0:
                 self._before.array[after] = before
+                self._lacking.array[after] += self._lacking.array[row]
             else:
                 self._last[self._channel.array[row]] = before
             # A factor without effect: amount zero, and a letter that has no count.
@@ -331,7 +346,8 @@ class _IndexedSeries:
         rows = self._first_row(size)
         for column in (self._times, self._terms):
             column.size = size
-        for column in (self._channel, self._letter, self._value, self._amount, self._before, self._after):
+        columns = (self._channel, self._letter, self._value, self._lacking, self._amount, self._before, self._after)
+        for column in columns:
             column.size = rows
         self._entry_offsets.size = size + 1
         if size // BUCKET < self._buckets:
@@ -364,7 +380,8 @@ class _IndexedSeries:
         return channels.index(name)
 
     def _scaled(self, name: str, value: float, time: float) -> float:
-        if not np.isfinite(value):
+        value = float(read_row({name: 0}, {name: value})[0])
+        if not math.isfinite(value):
             raise StreamError(
                 f"Channel {name!r} of {self._name} is {value} at {time}.",
                 "Pass a finite number.",
@@ -381,7 +398,7 @@ class _IndexedSeries:
         if row < 0:
             return
         before, channel, value = self._before.array[row], self._channel.array[row], self._value.array[row]
-        change = value - (self._value.array[before] if before >= 0 else 0.0)
+        change = value - (self._value.array[before] if before >= 0 else 0.0) + self._lacking.array[row]
         if self._entries == 1:
             self._letter.array[row], self._amount.array[row] = channel, change
         else:

@@ -20,11 +20,16 @@ from logcde.errors import EmbeddingError, StreamError, Where
 from logcde.kernels import online as kernels
 from logcde.kernels.depth2 import area_state
 from logcde.kernels.online import step_area
+from logcde.streams.clock import NumericClock
+from logcde.streams.labels import as_numbers, read_row
 from logcde.streams.schema import listed
+from logcde.streams.series_clock import time_on
+from logcde.streams.stamps import read_stamps
 
 Values = Mapping[str, float] | Sequence[float | None] | NDArray
 """Values of one event: by channel name, or one for each channel, NaN = not observed."""
 FLOAT = np.dtype(np.float64)
+CLOCK = NumericClock()
 NOT_OBSERVED = "Leave it out: NaN = not observed."
 
 
@@ -32,7 +37,8 @@ class OnlineEmbedding:
     """One series, event by event: the log-signature of its open interval is available at any moment.
 
     This is the one mutable object of the package. Create it with `Embedding.online`; `state` and `restore` move it
-    between processes.
+    between processes. It knows times, as in `Streams.times`: where stamps count from elsewhere than 0, subtract the
+    origin.
 
     >>> from logcde import Embedding, Schema
     >>> online = Embedding(depth=1).online(Schema(("pulse", "temp")))
@@ -47,7 +53,7 @@ class OnlineEmbedding:
 
     def __init__(self, coordinates: Coordinates, start: float = 0.0, continuous: Numbers | None = None) -> None:
         self.coordinates = coordinates
-        self._names = {name: k for k, name in enumerate(coordinates.schema.channels)}
+        self._names = coordinates.schema.places
         self._as_is = coordinates.scaler is None
         self._area = coordinates.depth == 2
         self._continuous_channels = bool(coordinates.schema.continuous)
@@ -66,7 +72,8 @@ class OnlineEmbedding:
             # Kernels take counts, bins and roughness as further channels.
             alphabet = alphabet._replace(channels=coordinates.discrete, counted=False)
         self._seen = np.zeros(coordinates.channels if coordinates.roughness else 0)
-        self._squares = slice(kernels.HEAD + coordinates.first_roughness, kernels.HEAD + coordinates.discrete)
+        # Letters of observations other than their values: kernels get what an event adds to them, not totals.
+        self._further = slice(kernels.HEAD + coordinates.channels, kernels.HEAD + alphabet.channels)
         if self._area:
             rest = sum(part.size for part in area_state(alphabet.width - alphabet.timed))
             rest += alphabet.width * (alphabet.width - 1) // 2 if len(self._support) else 0
@@ -101,8 +108,11 @@ class OnlineEmbedding:
             terms: Amounts of the schema's higher-order terms.
             continuous: Values of the schema's continuous channels at this time, which they reach along a straight line.
         """
-        row = values if self._as_is and type(values) is ndarray and values.dtype is FLOAT else self.row(values)
-        self.take(time, row, terms, continuous)
+        time = time if isinstance(time, float) else float(time_on(CLOCK, time))
+        if self._as_is and type(values) is ndarray and values.ndim == 1 and values.dtype is FLOAT:
+            self.take(time, values, terms, continuous)
+        else:
+            self.take(time, self.row(values), terms, continuous)
 
     def take(
         self,
@@ -117,15 +127,15 @@ class OnlineEmbedding:
         else:
             if not self._letters_as_given:
                 row = self._prepare(time, row, continuous)
-            given = self._no_terms if terms is None else self._lie(np.asarray(terms, np.float64))
+            given = self._no_terms if terms is None else self._lie(terms)
             if self._term_map is None:
                 code = kernels.observe_area(self._state, time, row)
                 if code > 0:
                     kernels.add_areas(self._state, given, self._areas)
             else:
                 code = kernels.observe_tensor(self._state, time, row, given, *self._term_map)
-            if code > 0 and self._seen.size:
-                self._state[self._squares] = 0.0
+            if code > 0:
+                self._state[self._further] = 0.0
                 self._seen[~np.isnan(row[: self._seen.size])] = 1.0
         if code < 0:
             self._refuse(code, time, row)
@@ -140,7 +150,11 @@ class OnlineEmbedding:
         if not self._plain:
             self.observe(time, values)
             return self.logsig()
-        row = values if self._as_is and type(values) is ndarray and values.dtype is FLOAT else self.row(values)
+        time = time if isinstance(time, float) else float(time_on(CLOCK, time))
+        if self._as_is and type(values) is ndarray and values.ndim == 1 and values.dtype is FLOAT:
+            row = values
+        else:
+            row = self.row(values)
         out = empty(self._dimension)
         code = step_area(self._state, time, row, out)
         if code < 0:
@@ -162,7 +176,10 @@ class OnlineEmbedding:
                 f"Blocks of events have no values of the continuous channels {listed(self._continuous_names)}.",
                 "Call observe for each event, with its `continuous`.",
             )
-        stamps, rows = np.asarray(times, np.float64), np.ascontiguousarray(values, np.float64)
+        rows = np.ascontiguousarray(as_numbers(values, lambda at: Where(detail=f"event {at[0] if at else 0}")))
+        stamps = CLOCK.times(read_stamps(times))
+        if stamps.ndim != 1:
+            raise StreamError(f"The times have shape {stamps.shape}.", "Pass one time for each event.")
         if rows.shape != (len(stamps), len(self._row)):
             raise StreamError(
                 f"Values of shape {rows.shape} do not fit {len(stamps)} times and {len(self._row)} channels.",
@@ -172,7 +189,7 @@ class OnlineEmbedding:
             rows = np.where(np.isinf(rows), rows, self.coordinates.scaler.row(rows))
         given = np.zeros((len(stamps), len(self._support)))
         if terms is not None:
-            given = self._lie(np.asarray(terms, np.float64))
+            given = self._lie(terms, (len(stamps),))
         if not self.coordinates.plain:
             rows = self._further_channels(rows)
         bad = kernels.first_bad(self._state, stamps, rows)
@@ -181,11 +198,11 @@ class OnlineEmbedding:
             code = kernels.INFINITE - int(infinite[0]) if len(infinite) else kernels.BACKWARDS
             self._refuse(code, float(stamps[bad]), rows[bad])
         out = np.empty((len(stamps), self._dimension))
-        squares = self.coordinates.first_roughness if self._seen.size else rows.shape[1]
+        channels = len(self._row)
         if self._area:
-            kernels.follow_area(self._state, stamps, rows, squares, given, self._areas, out)
+            kernels.follow_area(self._state, stamps, rows, channels, given, self._areas, out)
         else:
-            kernels.follow_tensor(self._state, stamps, rows, squares, given, self._term_map, self._log_map, out)
+            kernels.follow_tensor(self._state, stamps, rows, channels, given, self._term_map, self._log_map, out)
         self._seen[~np.isnan(rows[:, : self._seen.size]).all(axis=0)] = 1.0
         return out
 
@@ -262,6 +279,7 @@ class OnlineEmbedding:
             )
         ends = [len(self._state), len(self._state) + len(self._here)]
         self._state, self._here, self._seen = np.split(np.array(state, np.float64), ends)
+        self._state[self._further] = 0.0  # earlier versions had totals there
         return self
 
     def copy(self) -> "OnlineEmbedding":
@@ -280,24 +298,21 @@ class OnlineEmbedding:
     def _reached(self) -> float:
         return float(max(self._state[kernels.START], self._state[kernels.LAST], self._state[kernels.NOW]))
 
-    def _lie(self, terms: np.ndarray) -> np.ndarray:
+    def _lie(self, given: Numbers, events: tuple[int, ...] = ()) -> np.ndarray:
+        """Terms as amounts of the coordinates that some term changes."""
+        terms, names = as_numbers(given, lambda at: Where(detail="a term")), self.coordinates.schema.terms
+        if terms.shape != (*events, len(names)):
+            raise StreamError(
+                f"The amounts of terms have shape {terms.shape}.",
+                f"Pass an array of shape {(*events, len(names))}, one number for each term of the schema.",
+            )
         return terms @ self.coordinates.term_coordinates[:, self._support]
 
     def row(self, values: Values) -> Float64[np.ndarray, "channel"]:
         """Values of an event in the units of the path, one for each channel, NaN = not observed."""
-        if self._as_is and type(values) is ndarray and values.dtype is FLOAT:
+        if self._as_is and type(values) is ndarray and values.dtype is FLOAT and values.ndim == 1:
             return values
-        if isinstance(values, Mapping):
-            row = self._row.copy()
-            for name, value in values.items():
-                if name not in self._names:
-                    raise StreamError(
-                        f"There is no channel {name!r}. The channels are {', '.join(self._names)}.",
-                        where=Where(channel=name),
-                    )
-                row[self._names[name]] = value
-        else:
-            row = np.array(values, np.float64)
+        row = read_row(self._names, values)
         scaler = self.coordinates.scaler
         if scaler is None or row.shape != self._row.shape:
             return row
@@ -317,17 +332,15 @@ class OnlineEmbedding:
     def _further_channels(self, rows: np.ndarray) -> np.ndarray:
         """Append to each row of values what other letters get from it, NaN where they do not change.
 
-        Counts and bins are totals, as if they were values. Roughness is the change itself, exact however much came
-        before: its last value is set to zero after each event.
+        These are changes, exact however much came before: kernels take them for values, and their last values are set
+        to zero after each event.
         """
         channels, coordinates = len(self._row), self.coordinates
         out = np.empty((len(rows), coordinates.discrete))
         out[:, :channels] = rows
         if self._hat_basis is not None:
             weights = self._hat_basis.weights(np.where(np.isinf(rows), np.nan, rows))
-            known = self._state[kernels.HEAD + channels : self._squares.start]
-            totals = known + np.cumsum(np.nan_to_num(weights), axis=0)
-            out[:, channels : coordinates.first_roughness] = np.where(weights > 0, totals, np.nan)
+            out[:, channels : coordinates.first_roughness] = np.where(weights > 0, weights, np.nan)
         if coordinates.roughness:
             kernels.fill_further(self._state, self._seen, coordinates.counted, out)
         return out
