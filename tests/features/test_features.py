@@ -3,8 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from logcde.errors import StreamError
+from logcde.errors import ModelError, StreamError
 from logcde.features import Shrinkage, WindowFeatures, features
+from logcde.kernels.windows import CHANNEL_SIZE
 from logcde.streams import Streams
 from tests.features.series import CHANNELS, empty_series, random_streams
 
@@ -24,6 +25,8 @@ def test_rows_do_not_depend_on_the_batch(fitted, monkeypatch):
     np.testing.assert_array_equal(fitted(streams[::-1]), rows[::-1])
     monkeypatch.setattr(features, "CHUNK", 5000)  # few series at a time
     np.testing.assert_array_equal(fitted(streams), rows)
+    again = WindowFeatures(units=60).fit(random_streams(0, 30))
+    np.testing.assert_array_equal(again(streams), rows)
 
 
 def test_far_denser_far_longer_and_empty_series_have_finite_rows(fitted):
@@ -73,7 +76,6 @@ def test_parts_can_be_left_out():
     assert both.names == statistics.names + units.names
     assert len(units.names) == 14
     np.testing.assert_array_equal(both(streams), np.concatenate([statistics(streams), units(streams)], axis=1))
-    assert WindowFeatures(units=0, statistics=False).fit(streams)(streams).shape == (len(streams), 0)
 
 
 def test_scales_of_channels_do_not_matter():
@@ -98,6 +100,82 @@ def test_digest_tells_windows_and_scales_apart():
     assert WindowFeatures(units=0).fit(streams).digest == one.digest
     assert WindowFeatures(units=5, windows=9).fit(streams).digest != one.digest
     assert WindowFeatures(units=5, windows=9).fit(random_streams(1, horizon=4.0)).digest != one.digest
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"units": 0, "statistics": False}, "has no features"),
+        ({"units": -1}, "whole number of at least 0"),
+        ({"units": True}, r"WindowFeatures\(units=True\) is not possible"),
+        ({"biases": 0}, "whole number of at least 1"),
+        ({"windows": 0}, "whole number of at least 1"),
+        ({"windows": True}, "windows=True"),
+        ({"seed": -3}, "seed=-3"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, found):
+    with pytest.raises(ModelError, match=found):
+        WindowFeatures(**options)
+
+
+def test_many_channels_are_read_in_groups_of_series(monkeypatch):
+    """Neither fitting nor computing has the sums of all series in memory, nor as many windows for all as one has."""
+    rng, most = np.random.default_rng(0), []
+    channels = 300
+    values = np.full((40, 20, channels), np.nan)
+    values[rng.uniform(size=values.shape) < 0.02] = 1.0
+    values[:, 0, :] = rng.normal(size=(40, channels))
+    times = [np.arange(20.0)] * 39 + [np.arange(20.0) * 50]
+    streams = Streams.from_arrays(times, list(values), horizon=[20.0] * 39 + [1000.0])
+    of, limit = features.Windows.of, 5 * channels * 1600
+
+    def watched(some, width):
+        windows = of(some, width)
+        most.append(windows.sums.size)
+        return windows
+
+    expected = WindowFeatures(units=20).fit(streams)(streams)
+    monkeypatch.setattr(features, "CHUNK", limit)
+    monkeypatch.setattr(features.Windows, "of", staticmethod(watched))
+    rows = WindowFeatures(units=20).fit(streams)(streams)
+    assert max(most) <= limit
+    assert sum(most) < 3 * limit, "short series are not given the windows of the longest"
+    np.testing.assert_array_equal(rows, expected)
+
+
+def test_a_channel_that_a_series_does_not_have(fitted):
+    """Its statistics are zero, but for the time that it has been silent."""
+    streams = random_streams()
+    names = np.array(fitted.names)
+    own = np.array(["(c)" in name or "step of c)" in name or "(c," in name for name in names])
+    own &= ~np.char.startswith(names, "covariance")
+    row = fitted(streams)[-1][own]
+    silent = names[own] == "silence(c)"
+    count = int(np.ceil(streams.horizon[-1] / fitted.width - 1e-9))
+    np.testing.assert_allclose(row[silent], count * fitted.width, rtol=1e-6)
+    assert not row[~silent].any()
+
+
+def test_a_channel_that_a_series_does_not_have_may_be_missing(fitted):
+    """With `nan_unobserved` its statistics are NaN; all other numbers are those without it."""
+    streams = random_streams()
+    missing = WindowFeatures(nan_unobserved=True, units=0).fit(streams)(streams)
+    zero = WindowFeatures(units=0).fit(streams)(streams)
+    channels, observed = len(streams.schema.channels), np.zeros((len(streams), len(streams.schema.channels)), bool)
+    event = np.repeat(np.arange(len(streams.times)), np.diff(streams.obs_offsets))
+    observed[np.repeat(np.arange(len(streams)), np.diff(streams.offsets))[event], streams.channel] = True
+    assert 0 < observed.sum() < observed.size
+    own = np.repeat(~observed, CHANNEL_SIZE, axis=1)
+    assert np.isnan(missing[:, : channels * CHANNEL_SIZE][own]).all()
+    np.testing.assert_array_equal(np.where(np.isnan(missing), zero, missing), zero)
+    assert np.isnan(missing).sum() == own.sum()
+
+
+def test_names_are_all_different():
+    streams = random_streams()
+    names = WindowFeatures(units=30, biases=20).fit(streams).names
+    assert len(set(names)) == len(names)
 
 
 def test_fit_to_no_series_is_refused():

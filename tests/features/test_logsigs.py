@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from logcde import ChannelScaler, Embedding, Partition, Streams
 from logcde.errors import EmbeddingError, StreamError
-from logcde.features import logsigs
+from logcde.features import OwnBrackets, logsigs
 from logcde.features.logsigs import LogSignatureFeatures, Part, Recent, Sliding
 from logcde.streams import StandardScaler, Term
 from tests.embedding.reference import plain, with_continuous
@@ -76,6 +76,88 @@ def test_online_equals_offline_for_every_prefix(seed, depth, long):
                 at = None if event % 3 else time + 0.7
                 now = prefix(streams, event + 1, time if at is None else at)
                 np.testing.assert_array_equal(online.features(at), fitted(now)[0])
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("roughness", [False, True])
+def test_own_brackets_are_those_of_the_whole_log_signature(depth, roughness):
+    """Restricting the channels changes no coordinate of those that are left."""
+    streams = three_channels(0)
+    embedding, windows = Embedding(depth, roughness=roughness), {"scales": (1, 3), "recent": (4.0,)}
+    whole = LogSignatureFeatures(embedding, **windows).fit(streams)
+    own = LogSignatureFeatures(embedding, **windows, brackets=OwnBrackets(pairs=[("c", "a")])).fit(streams)
+    assert len(set(own.names)) == len(own.names) == own(streams).shape[1]
+    expected, places = whole(streams), [whole.names.index(name) for name in own.names]
+    np.testing.assert_allclose(own(streams), expected[:, places], rtol=1e-5, atol=1e-6)
+    mixed = {name for name in whole.names if "b" in name.split(" in ")[0] and set(name.split(" in ")[0]) & set("ac")}
+    assert set(own.names) == set(whole.names) - mixed - triples(whole.names)
+
+
+def triples(names):
+    return {name for name in names if {"a", "b", "c"} <= set(name.split(" in ")[0])}
+
+
+def three_channels(seed, sizes=(3, 40, 30)):
+    rng = np.random.default_rng(seed)
+    times = [np.unique(np.round(rng.uniform(0, 10, n), 2)) for n in sizes]
+    values = [np.where(rng.uniform(size=(len(t), 3)) < 0.4, rng.normal(size=(len(t), 3)), NAN) for t in times]
+    for rows in values:
+        rows[np.isnan(rows).all(axis=1), 1] = 1.0
+    return Streams.from_arrays(times, values, ("a", "b", "c"), 10.0)
+
+
+def test_features_with_own_brackets_grow_with_the_number_of_channels():
+    def size(channels, **options):
+        streams = Streams.from_dense(np.zeros((1, 30, channels)))
+        return len(LogSignatureFeatures(scales=(1,), **options).fit(streams).names)
+
+    own = [size(channels, brackets=OwnBrackets()) for channels in (10, 20, 40)]
+    assert own == [10 * 5 + 1, 20 * 5 + 1, 40 * 5 + 1]  # a, #a, [a, #a], [a, time], [#a, time]; time
+    assert size(40) == 81 * 82 // 2
+
+
+@pytest.mark.parametrize("long", [10, 1024])
+def test_own_brackets_online_equal_offline(monkeypatch, long):
+    monkeypatch.setattr(logsigs, "LONG", long)
+    streams = three_channels(1, sizes=(60,))
+    fitted = LogSignatureFeatures(brackets=OwnBrackets((("a", "b"),)), recent=(3.0,)).fit(streams)
+    online, names = fitted.online(), streams.schema.channels
+    for event, time in enumerate(streams.times.tolist()):
+        seen = slice(streams.obs_offsets[event], streams.obs_offsets[event + 1])
+        online.observe(time, {names[k]: x for k, x in zip(streams.channel[seen], streams.value[seen], strict=True)})
+        if time > 0:
+            at = None if event % 3 else time + 0.7
+            now = prefix(streams, event + 1, time if at is None else at)
+            np.testing.assert_array_equal(online.features(at), fitted(now)[0])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "found"),
+    [((("a", "a"),), "not a pair"), ((("a", "b"), ("b", "a")), "twice"), ((("a", "B"),), "mean 'b'")],
+)
+def test_pairs_that_make_no_sense_are_refused(pairs, found):
+    with pytest.raises(EmbeddingError, match=found):
+        LogSignatureFeatures(brackets=OwnBrackets(pairs)).fit(three_channels(0))
+
+
+def test_terms_need_all_brackets():
+    streams = random_streams(0, terms=True)
+    with pytest.raises(EmbeddingError, match="higher-order terms 'area'"):
+        LogSignatureFeatures(scaler=None, brackets=OwnBrackets()).fit(streams)
+
+
+def test_refused_events_reach_no_channel():
+    """With several groups of channels, an event is taken by all or by none."""
+    streams = three_channels(2)
+    online = LogSignatureFeatures(brackets=OwnBrackets(), scaler=None).fit(streams).online()
+    online.observe(1.0, {"a": 1.0})
+    before = online.features(at=3.0)
+    for time, values in ((0.5, {"b": 1.0}), (2.0, {"a": 1.0, "b": np.inf}), (2.0, {"a": 1.0, "z": 1.0}), (2.0, {})):
+        with pytest.raises(StreamError):
+            online.observe(time, values)
+    np.testing.assert_array_equal(online.features(at=3.0), before)
+    with pytest.raises(StreamError, match="last event is at 1.0"):
+        online.features(at=0.5)
 
 
 def test_synchronous_streams_online_equal_offline():
@@ -175,11 +257,11 @@ def test_online_refuses_bad_events_and_times():
     online.observe(1.0, {"b": 1.0})  # before what was asked for
     with pytest.raises(StreamError, match="last event is at 1.0"):
         online.features(at=0.5)
-    with pytest.raises(StreamError, match="cannot be appended"):
+    with pytest.raises(StreamError, match="An event at 1.0 cannot be taken after one at 1.0"):
         online.observe(1.0, {"a": 1.0})
     with pytest.raises(StreamError, match="no channel 'c'"):
         online.observe(2.0, {"c": 1.0})
     before = online.features()
-    with pytest.raises(StreamError, match="is nan"):
+    with pytest.raises(StreamError, match="has no observations"):
         online.observe(2.0, {"a": NAN})
     np.testing.assert_array_equal(online.features(), before)

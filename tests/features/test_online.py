@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from logcde.errors import StreamError
-from logcde.features import OnlineFeatures, WindowFeatures, Windows
+from logcde.features import LogSignatureFeatures, OnlineFeatures, WindowFeatures, Windows
 from logcde.scaling import RobustScaler
 from logcde.streams import Keep, Streams
 from tests.features.series import CHANNELS, random_streams, rows_of
@@ -186,3 +186,26 @@ def test_bad_times_of_features(at, message):
     online.observe(9.0, {"a": 3.0})
     with pytest.raises(StreamError, match=message):
         online.features(at=at)
+
+
+@pytest.mark.parametrize(
+    "features", [FITTED, LogSignatureFeatures().fit(random_streams(0, 20))], ids=["sums", "logsigs"]
+)
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (np.zeros((1, 3)), r"values of an event have shape \(1, 3\), but there are 3 channels"),
+        (np.array(1.0), r"shape \(\), but"),
+        (["x", 1.0, 2.0], "Channel '.*' has the value 'x', which is not a number"),
+        ([1.0, 10**400, 2.0], f"Channel '{CHANNELS[1]}' .* too large for float64"),
+        ([1.0, 2.0], "Give one finite number for each of the 3 channels"),
+    ],
+)
+def test_rows_that_are_no_rows_are_refused(features, values, said):
+    online = features.online()
+    with pytest.raises(StreamError, match=said):
+        online.observe(0.5, values)
+    online.observe(0.5, [1.0, np.nan, 2.0])
+    by_name = features.online()
+    by_name.observe(0.5, {CHANNELS[0]: 1.0, CHANNELS[2]: 2.0})
+    np.testing.assert_array_equal(online.features(at=2.0), by_name.features(at=2.0))

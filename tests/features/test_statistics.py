@@ -34,10 +34,18 @@ def plain_statistics(signal, sums):
         found[f"least({of})"], found[f"greatest({of})"] = values.min(), values.max()
         for share in (0.1, 0.25, 0.5, 0.75, 0.9):
             found[f"quantile({of}, {share})"] = np.quantile(values, share)
+    busy = np.flatnonzero(sums[:, kernels.COUNT])
+    last = sums[busy[-1], kernels.TOTAL] / sums[busy[-1], kernels.COUNT] if len(busy) else 0.0
+    found["last(a)"] = last
+    for back in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+        own = sums[-back:]
+        count = own[:, kernels.COUNT].sum()
+        found[f"mean(a) - last in the last {back} windows"] = (
+            own[:, kernels.TOTAL].sum() / count - last if count else 0.0
+        )
     held = sums[:, kernels.HELD].sum()
     found["time mean(a)"] = sums[:, kernels.INTEGRAL].sum() / held if held else 0.0
     found["time known(a)"] = held
-    busy = np.flatnonzero(sums[:, kernels.COUNT])
     found["silence(a)"] = (n - 1 - busy[-1] if len(busy) else n) * WIDTH
     return found
 

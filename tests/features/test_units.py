@@ -14,8 +14,14 @@ def signal_of(seed=0, width=0.1):
     return Shrinkage()(windows), windows.count
 
 
+def fit(signal, count, units, biases, seed=0):
+    drawn = Units.draw(count, signal.shape[1], units, biases, np.random.default_rng(seed))
+    drawn.respond(np.arange(len(signal)), signal, count)
+    return drawn.units
+
+
 def drawn(units=40, biases=3, seed=0, data=0):
-    return Units.fit(*signal_of(data), units, biases, np.random.default_rng(seed))
+    return fit(*signal_of(data), units, biases, seed)
 
 
 def plain_responses(units, unit, signal, count):
@@ -94,7 +100,7 @@ def test_seeds_and_names():
 @pytest.mark.parametrize("windows", [1, 2, 8])
 def test_series_of_few_windows(windows):
     signal = np.random.default_rng(0).normal(size=(5, 1, windows)).astype(np.float32)
-    units = Units.fit(signal, np.full(5, windows), 30, 2, np.random.default_rng(0))
+    units = fit(signal, np.full(5, windows), 30, 2)
     assert (units.dilation == 1).all()
     shares = units(signal, np.full(5, windows))
     assert ((shares >= 0) & (shares <= 1)).all()

@@ -18,16 +18,20 @@ from datetime import timedelta
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from logcde._typing import Numbers
 from logcde.embedding import Coordinates, Embedding, LogSignatureIndex
 from logcde.embedding.factors import windows_of
 from logcde.embedding.host import compose
 from logcde.errors import EmbeddingError, StreamError, Where
+from logcde.features.abstract import AbstractFeatures, AbstractFittedFeatures, AbstractOnlineFeatures, distinct
+from logcde.features.brackets import AbstractBrackets, AllBrackets, Group, groups_of, restricted
+from logcde.features.online import check_event, check_later, row_of
 from logcde.streams import ChannelScaler, Clock, Schema, StandardScaler, Streams
 from logcde.streams.clock import NumericClock
 from logcde.streams.rows import Keep
 from logcde.streams.scaling import AbstractScaler
 from logcde.streams.schema import listed
-from logcde.streams.stamps import read_stamps
+from logcde.streams.series_clock import begun_by, length_on, shown, time_on
 
 TYPICAL = 0.9
 """Quantile of the training series' horizons that is the horizon of a typical series."""
@@ -122,7 +126,7 @@ class Sliding:
 
 
 @dataclasses.dataclass(frozen=True)
-class LogSignatureFeatures:
+class LogSignatureFeatures(AbstractFeatures):
     """Log-signatures of windows as features: `fit` to training series, then call with any.
 
     Args:
@@ -131,6 +135,7 @@ class LogSignatureFeatures:
         sliding: Overlapping windows, if any.
         recent: Lengths of windows that end with the series.
         scaler: How a scaler is fitted; None for values as they are.
+        brackets: Which coordinates are features: `AllBrackets()`, or for many channels `OwnBrackets(pairs=...)`.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
     >>> features = LogSignatureFeatures(Embedding(depth=1), scales=(1, 2), recent=(3.5,), scaler=None).fit(streams)
@@ -146,6 +151,7 @@ class LogSignatureFeatures:
     sliding: Sliding | None = None
     recent: tuple[Duration, ...] = ()
     scaler: AbstractScaler | None = StandardScaler()
+    brackets: AbstractBrackets = AllBrackets()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scales", tuple(self.scales))
@@ -173,20 +179,23 @@ class LogSignatureFeatures:
         if self.sliding is not None:
             windows += self.sliding.windows(clock, float(np.quantile(streams.horizon, TYPICAL)))
         windows += [Recent(_length(length, clock)) for length in self.recent]
-        return FittedLogSignatureFeatures(embedding.coordinates(streams.schema), tuple(dict.fromkeys(windows)))
+        coordinates = embedding.coordinates(streams.schema)
+        return FittedLogSignatureFeatures(coordinates, tuple(dict.fromkeys(windows)), self.brackets)
 
 
 @dataclasses.dataclass(frozen=True)
-class FittedLogSignatureFeatures:
+class FittedLogSignatureFeatures(AbstractFittedFeatures):
     """Log-signatures of fixed windows as features, see `LogSignatureFeatures`.
 
     Args:
         coordinates: Letters of the log-signatures.
         windows: The windows.
+        brackets: Which coordinates are features.
     """
 
     coordinates: Coordinates
     windows: tuple[AbstractWindow, ...]
+    brackets: AbstractBrackets = AllBrackets()
 
     def __post_init__(self) -> None:
         if self.schema.continuous:
@@ -195,16 +204,23 @@ class FittedLogSignatureFeatures:
                 f"{listed(self.schema.continuous)}.",
                 "Embed them with a partition instead.",
             )
+        groups_of(self.coordinates, self.brackets)
+
+    @functools.cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Groups of channels that are embedded together."""
+        return groups_of(self.coordinates, self.brackets)
 
     @property
     def schema(self) -> Schema:
         """Channels and clock of the series."""
         return self.coordinates.schema
 
-    @functools.cached_property
+    @property
     def names(self) -> tuple[str, ...]:
         """The name of each feature: a coordinate of the log-signature and a window, as in "[pulse, temp] in 2/4"."""
-        return tuple(f"{label} in {window.name}" for window in self.windows for label in self.coordinates.basis.labels)
+        labels = [group.coordinates.basis.labels[place] for group in self.groups for place in group.kept]
+        return distinct([f"{label} in {window.name}" for window in self.windows for label in labels])
 
     def __call__(self, streams: Streams, *, threads: int | None = None) -> Float32[np.ndarray, "series feature"]:
         """Compute one row for each series.
@@ -214,18 +230,13 @@ class FittedLogSignatureFeatures:
             threads: Number of threads; by default one for each core.
         """
         self._check(streams)
-        events, size = np.diff(streams.offsets), self.coordinates.basis.dimension
-        out = np.zeros((len(streams), len(self.windows), size), np.float32)
         scaled = self.coordinates.scaled(streams)
-        short = np.flatnonzero(events <= LONG)
-        step = max(1, NUMBERS_IN_MEMORY // (len(self.windows) * size))
-        for first in range(0, len(short), step):
-            some = short[first : first + step]
-            out[some] = self._in_order(scaled[some], threads)
-        for series in np.flatnonzero(events > LONG).tolist():
-            index = LogSignatureIndex(scaled[series], self.coordinates)
-            out[series] = _query(index, self, float(streams.horizon[series]), in_order=False)
-        return out.reshape(len(streams), len(self.windows) * size)
+        width, first = sum(len(group.kept) for group in self.groups), 0
+        out = np.zeros((len(streams), len(self.windows), width), np.float32)
+        for group, own in zip(self.groups, restricted(scaled, self.groups), strict=True):
+            self._fill(out[:, :, first : first + len(group.kept)], own, group, threads)
+            first += len(group.kept)
+        return out.reshape(len(streams), len(self.windows) * width)
 
     def online(self) -> "OnlineLogSignatureFeatures":
         """Start a series that is observed one event at a time.
@@ -249,16 +260,39 @@ class FittedLogSignatureFeatures:
                     "Read the streams with the schema of the training series.",
                 )
 
-    def _in_order(self, scaled: Streams, threads: int | None) -> Float64[np.ndarray, "series window lie"]:
+    def _fill(
+        self, out: Float32[np.ndarray, "series window kept"], scaled: Streams, group: Group, threads: int | None
+    ) -> None:
+        events = np.diff(scaled.offsets)
+        short = np.flatnonzero(events <= LONG)
+        step = max(1, NUMBERS_IN_MEMORY // (len(self.windows) * group.coordinates.basis.dimension))
+        for first in range(0, len(short), step):
+            some = short[first : first + step]
+            out[some] = self._in_order(scaled[some], group, threads)
+        for series in np.flatnonzero(events > LONG).tolist():
+            index = LogSignatureIndex(scaled[series], group.coordinates)
+            out[series] = self.query(index, group, float(scaled.horizon[series]), in_order=False)
+
+    def _in_order(self, scaled: Streams, group: Group, threads: int | None) -> Float64[np.ndarray, "series window _"]:
         bounds = np.array([window.bounds(scaled.horizon) for window in self.windows])
         start, stop = bounds.transpose(1, 2, 0).reshape(2, -1)
         series = np.repeat(np.arange(len(scaled)), len(self.windows))
         intervals = windows_of(scaled, series, start, stop)
-        flat = compose(scaled, intervals, self.coordinates, np.float64, threads, in_order=True)
-        return flat.reshape(len(scaled), len(self.windows), -1)
+        flat = compose(scaled, intervals, group.coordinates, np.float64, threads, in_order=True)
+        return flat.reshape(len(scaled), len(self.windows), -1)[..., group.kept]
+
+    def query(
+        self, index: LogSignatureIndex, group: Group, horizon: float, in_order: bool
+    ) -> Float64[np.ndarray, "window _"]:
+        """The features of a group in each window of the only series of an index, which has this horizon."""
+        start, stop = np.array([window.bounds(np.array([horizon])) for window in self.windows])[..., 0].T
+        out = np.zeros((len(start), group.coordinates.basis.dimension))
+        kept = start < stop
+        out[kept] = index.query(np.zeros(kept.sum(), np.int64), start[kept], stop[kept], in_order=in_order)
+        return out[:, group.kept]
 
 
-class OnlineLogSignatureFeatures:
+class OnlineLogSignatureFeatures(AbstractOnlineFeatures):
     """One series, event by event: its features at any moment are those of the same observations offline.
 
     Create it with `FittedLogSignatureFeatures.online`. It keeps all events; the time to compute the features of a long
@@ -267,58 +301,76 @@ class OnlineLogSignatureFeatures:
 
     def __init__(self, fitted: FittedLogSignatureFeatures) -> None:
         self._fitted = fitted
-        self._events = 0
-        self._last = 0.0
-        nothing = np.zeros((0, len(fitted.schema.channels)))
-        schema = dataclasses.replace(fitted.schema, clock=NumericClock())
-        terms = {term: [np.zeros(0)] for term in schema.terms}
-        empty = Streams.from_arrays([[]], [nothing], horizon=1.0, terms=terms, schema=schema, empty=Keep())
-        self._index = LogSignatureIndex(empty, fitted.coordinates)
+        self._last: float | None = None
+        self._clock: Clock = fitted.schema.clock
+        self._events = [0] * len(fitted.groups)
+        self._indexes = [_empty_index(group.coordinates) for group in fitted.groups]
 
-    def observe(self, time: float, values: Mapping[str, float], terms: Mapping[str, float] | None = None) -> None:
-        """Take one event: everything that was observed at this time, in the unit of the training series' clock.
+    def observe(
+        self, time: object, values: Mapping[str, float] | Numbers, terms: Mapping[str, float] | None = None
+    ) -> None:
+        """Take one event: everything that was observed at one stamp.
 
         Args:
-            time: Time of the event, after that of the previous one.
-            values: Channel names to numbers, as measured.
+            time: The stamp of the event on the clock of the training series, after that of the previous one.
+            values: Channel names to numbers, or one number for each channel, as measured; NaN = not observed.
             terms: Amounts of the schema's higher-order terms.
         """
-        self._index.append(0, float(time), values, terms)
-        self._events += 1
-        self._last = float(time)
+        clock, names = begun_by(self._clock, time), self._fitted.schema.channels
+        time = float(time_on(clock, time))
+        row = row_of(self._fitted.schema, values)
+        # An event is refused before any group has taken its part of it.
+        check_event(clock, time, row, len(names))
+        check_later(clock, time, -math.inf if self._last is None else self._last)
+        known = {name: x for name, x in zip(names, row.tolist(), strict=True) if x == x}
+        if not known:
+            stamp = shown(clock, time)
+            raise StreamError(f"The event at {stamp} has no observations.", "Leave it out.", where=Where(stamp=stamp))
+        for number, group in enumerate(self._fitted.groups):
+            own = {names[channel]: known[names[channel]] for channel in group.channels if names[channel] in known}
+            if own:
+                self._indexes[number].append(0, time, own, terms)
+                self._events[number] += 1
+        self._last, self._clock = time, clock
 
-    def features(self, at: float | None = None) -> Float32[np.ndarray, "feature"]:
+    def features(self, at: object = None) -> Float32[np.ndarray, "feature"]:
         """The features of the series up to `at`, by default up to its last event. Nothing changes.
 
         Args:
-            at: The horizon of the series: after 0, at or after the last event.
+            at: The horizon of the series as a stamp: after the start, at or after the last event.
         """
-        horizon = self._last if at is None else float(at)
+        horizon = (self._last or 0.0) if at is None else float(time_on(self._clock, at))
         if horizon == 0:
             raise StreamError(
                 "The series has no length yet: nothing was observed after time 0.",
                 "Pass `at`, a time after 0.",
                 where=Where(stamp=horizon),
             )
-        self._index.set_horizon(0, horizon)
-        found = _query(self._index, self._fitted, horizon, in_order=self._events <= LONG)
-        return found.astype(np.float32).reshape(-1)
+        if self._last is not None and not self._last <= horizon < math.inf:
+            raise StreamError(
+                f"Features at {horizon} are not possible: the last event is at {self._last}.",
+                "Choose a finite time, at or after the last event.",
+                where=Where(stamp=horizon),
+            )
+        parts = []
+        for group, index, events in zip(self._fitted.groups, self._indexes, self._events, strict=True):
+            index.set_horizon(0, horizon)
+            parts.append(self._fitted.query(index, group, horizon, in_order=events <= LONG))
+        return np.concatenate(parts, axis=1).astype(np.float32).reshape(-1)
 
 
-def _query(
-    index: LogSignatureIndex, fitted: FittedLogSignatureFeatures, horizon: float, in_order: bool
-) -> Float64[np.ndarray, "window lie"]:
-    """The log-signature of each window of the only series of an index, which has this horizon."""
-    start, stop = np.array([window.bounds(np.array([horizon])) for window in fitted.windows])[..., 0].T
-    out = np.zeros((len(start), fitted.coordinates.basis.dimension))
-    kept = start < stop
-    out[kept] = index.query(np.zeros(kept.sum(), np.int64), start[kept], stop[kept], in_order=in_order)
-    return out
+def _empty_index(coordinates: Coordinates) -> LogSignatureIndex:
+    """An index of one series that has not been observed."""
+    schema = dataclasses.replace(coordinates.schema, clock=NumericClock())
+    terms = {term: [np.zeros(0)] for term in schema.terms}
+    nothing = np.zeros((0, len(schema.channels)))
+    empty = Streams.from_arrays([[]], [nothing], horizon=1.0, terms=terms, schema=schema, empty=Keep())
+    return LogSignatureIndex(empty, coordinates)
 
 
 def _length(duration: Duration, clock: Clock) -> float:
     """A duration as time of this clock."""
-    length = float(clock.times(read_stamps(np.asarray(duration)[None]))[0])
+    length = length_on(clock, duration)
     if not 0 < length < np.inf:
         raise EmbeddingError(f"The length of a window is {duration!r}.", "Choose a positive, finite one.")
     return length

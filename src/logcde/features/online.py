@@ -10,50 +10,49 @@ from jaxtyping import Float32, Float64
 
 from logcde._typing import Numbers
 from logcde.errors import StreamError, Where
-from logcde.features.features import FittedFeatures
+from logcde.features.abstract import AbstractFittedFeatures, AbstractOnlineFeatures, AbstractWindowed
 from logcde.features.windows import MOST_WINDOWS, ROUNDING, Windows
 from logcde.kernels import windows as kernels
-from logcde.streams import Schema
+from logcde.streams import Clock, Schema
+from logcde.streams.labels import read_row
+from logcde.streams.series_clock import begun_by, own_origin, shown, time_on, with_origin_number
 
 
-class OnlineFeatures:
+class OnlineFeatures(AbstractOnlineFeatures):
     """Follows one series and computes its features at any time.
 
     An event costs the same however long the series is; memory grows with the number of windows.
 
     Args:
-        features: Fitted features.
+        features: Fitted features, or rows; of these it keeps the sums.
 
     >>> from logcde import Streams
     >>> from logcde.features import WindowFeatures
     >>> values = np.random.default_rng(0).normal(size=(20, 30, 1))
     >>> streams = Streams.from_dense(values, channels=["pulse"], horizon=30.0)
     >>> features = WindowFeatures(units=10).fit(streams)
-    >>> online = OnlineFeatures(features)
+    >>> online = features.online()
     >>> for time, value in zip(streams[0].times, streams[0].value):
     ...     online.observe(time, {"pulse": value})
     >>> bool((online.features(at=30.0) == features(streams)[0]).all())
     True
     """
 
-    def __init__(self, features: FittedFeatures) -> None:
+    def __init__(self, features: AbstractWindowed) -> None:
         self._features = features
         self._sums = ChannelSums.empty(len(features.schema.channels), features.width)
         # An event at the end of a window belongs to the next one, unless the series ends there. So it waits.
         self._waiting: list[tuple[float, np.ndarray]] = []
         self.last = -math.inf
+        self.clock: Clock = features.schema.clock
 
-    def observe(self, time: float, values: Mapping[str, float] | Numbers) -> None:
+    def observe(self, time: object, values: Mapping[str, float] | Numbers) -> None:
         """Take one event, later than all before: values by channel, or one for each channel, NaN = not observed."""
-        time = float(time)
+        clock = begun_by(self.clock, time)
+        time = float(time_on(clock, time))
         row = row_of(self._features.schema, values)
         self.check(time, row)
-        if time <= self.last:
-            raise StreamError(
-                f"An event at {time} cannot be taken after one at {self.last}.",
-                "Give the events of a series in order, and all observations of one stamp in one call.",
-                where=Where(stamp=time),
-            )
+        check_later(clock, time, self.last)
         if np.isnan(row).all():
             return
         windows = _count(time, self._features.width)
@@ -62,35 +61,28 @@ class OnlineFeatures:
         self._waiting.append((time, self._features.scaler.row(row)))
         if windows > self._window(time):
             self._take_waiting()
-        self.last = time
+        self.last, self.clock = time, clock
 
     def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
         """Refuse an event that no series can have: a stamp before 0 or far beyond all training, or infinite values."""
-        if not 0.0 <= time < math.inf:
-            raise StreamError(
-                f"The stamp of an event is {time}.", "Stamps are finite, from 0 on.", where=Where(stamp=time)
-            )
+        check_event(self.clock, time, row, len(self._features.schema.channels))
         self._check_reach(time)
-        channels = len(self._features.schema.channels)
-        if row.shape != (channels,) or np.isinf(row).any():
-            raise StreamError(
-                f"The event at {time} has the values {row.tolist()}.",
-                f"Give one finite number for each of the {channels} channels, NaN = not observed.",
-                where=Where(stamp=time),
-            )
 
-    def features(self, at: float | None = None) -> Float32[np.ndarray, "feature"]:
+    def features(self, at: object = None) -> Float32[np.ndarray, "feature"]:
         """The features as if the series ended at this time, by default with the last event. Changes nothing."""
+        assert isinstance(self._features, AbstractFittedFeatures)
         return self._features.of_windows(self.windows(at))[0]
 
-    def windows(self, at: float | None = None) -> Windows:
+    def windows(self, at: object = None) -> Windows:
         """The sums over windows as if the series ended at this time."""
-        end = max(self.last, 0.0) if at is None else float(at)
-        if not max(self.last, 0.0) <= end < math.inf:
+        known = max(self.last, 0.0)
+        end = known if at is None else float(time_on(self.clock, at))
+        if not known <= end < math.inf:
             raise StreamError(
-                f"Features at {end} are not possible: the series is known up to {max(self.last, 0.0)} already.",
+                f"Features at {shown(self.clock, end)} are not possible: the series is known up to "
+                f"{shown(self.clock, known)} already.",
                 "Ask for that time or later.",
-                where=Where(stamp=end),
+                where=Where(stamp=shown(self.clock, end)),
             )
         self._check_reach(end)
         count = _count(end, self._features.width)
@@ -98,6 +90,13 @@ class OnlineFeatures:
         for time, row in self._waiting:
             sums.observe(time, row)
         return Windows(sums.width, np.array([count]), sums.until(end)[None])
+
+    @property
+    def final(self) -> int:
+        """Number of windows to which no later event adds anything."""
+        if self.last == -math.inf:
+            return 0
+        return max(self._window(self.last) - bool(self._waiting), 0)
 
     def copy(self) -> "OnlineFeatures":
         """An independent series that has observed the same."""
@@ -110,6 +109,7 @@ class OnlineFeatures:
         return {
             "digest": self._features.digest,
             "last": None if self.last == -math.inf else self.last,
+            "origin": own_origin(self.clock, self._features.schema.clock),
             "sums": self._sums.state(),
             "waiting": [[time, _encode(row)] for time, row in self._waiting],
         }
@@ -124,6 +124,7 @@ class OnlineFeatures:
         sums = ChannelSums.restored(state["sums"], len(self._features.schema.channels), self._features.width)
         self._waiting = [(float(time), _decode(row)) for time, row in state["waiting"]]
         self._sums, self.last = sums, -math.inf if state["last"] is None else float(state["last"])
+        self.clock = with_origin_number(self._features.schema.clock, state.get("origin"))
         return self
 
     def _window(self, time: float) -> int:
@@ -132,10 +133,10 @@ class OnlineFeatures:
     def _check_reach(self, time: float) -> None:
         if time / self._features.width > MOST_WINDOWS:
             raise StreamError(
-                f"The stamp {time} is {time / self._features.width:,.0f} windows of {self._features.width:g} after the "
-                f"start, more than {MOST_WINDOWS:,}.",
+                f"The stamp {shown(self.clock, time)} is {time / self._features.width:,.0f} windows of "
+                f"{self._features.width:g} after the start, more than {MOST_WINDOWS:,}.",
                 "Check that it is in the units of time of the training data.",
-                where=Where(stamp=time),
+                where=Where(stamp=shown(self.clock, time)),
             )
 
     def _take_waiting(self) -> None:
@@ -198,6 +199,9 @@ class ChannelSums:
         """The sums whose `state` this is."""
         sums = ChannelSums.empty(channels, width)
         sums._latest[:], sums._stamp[:] = _decode(state["latest"]), state["stamp"]
+        for k, window, *_ in state["windows"]:
+            if not (0 <= k < channels and 0 <= window <= MOST_WINDOWS):
+                raise StreamError(f"This state has sums over window {window} of channel {k}, which there cannot be.")
         sums.reserve(1 + max((window for _, window, *_ in state["windows"]), default=0))
         for k, window, *quantities in state["windows"]:
             sums._sums[k, window] = quantities
@@ -210,16 +214,33 @@ def row_of(schema: Schema, values: Mapping[str, float] | Numbers) -> Float64[np.
     >>> row_of(Schema(("pulse", "temp")), {"temp": 37.0})
     array([nan, 37.])
     """
-    if not isinstance(values, Mapping):
-        return np.asarray(values, np.float64)
-    unknown = [name for name in values if name not in schema.channels]
-    if unknown:
+    return read_row(schema.places, values)
+
+
+def check_event(clock: Clock, time: float, row: Float64[np.ndarray, "_"], channels: int) -> None:
+    """Refuse an event with a stamp before 0 or infinite, infinite values or the wrong number of values."""
+    if not 0.0 <= time < math.inf:
         raise StreamError(
-            f"There is no channel {unknown[0]!r}.",
-            f"The channels are {', '.join(schema.channels)}.",
-            where=Where(channel=unknown[0]),
+            f"The stamp of an event is {shown(clock, time)}.",
+            f"Stamps are finite, from {shown(clock, 0.0).removesuffix('.0')} on.",
+            where=Where(stamp=shown(clock, time)),
         )
-    return np.array([values.get(name, np.nan) for name in schema.channels], np.float64)
+    if row.shape != (channels,) or np.isinf(row).any():
+        raise StreamError(
+            f"The event at {shown(clock, time)} has the values {row.tolist()}.",
+            f"Give one finite number for each of the {channels} channels, NaN = not observed.",
+            where=Where(stamp=shown(clock, time)),
+        )
+
+
+def check_later(clock: Clock, time: float, last: float) -> None:
+    """Refuse an event that is not later than the last one."""
+    if time <= last:
+        raise StreamError(
+            f"An event at {shown(clock, time)} cannot be taken after one at {shown(clock, last)}.",
+            "Give the events of a series in order, and all observations of one stamp in one call.",
+            where=Where(stamp=shown(clock, time)),
+        )
 
 
 def _count(end: float, width: float) -> int:

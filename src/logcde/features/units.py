@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int64
+from jaxtyping import Bool, Float, Float32, Float64, Int64
 
 from logcde.kernels import windows as kernels
 from logcde.kernels.threads import spread
@@ -39,27 +39,26 @@ class Units:
     bias: Float32[np.ndarray, "unit bias"]
 
     @staticmethod
-    def fit(
-        signal: Float32[np.ndarray, "series channel window"],
-        count: Int64[np.ndarray, "series"],
-        units: int,
-        biases: int,
-        rng: np.random.Generator,
-    ) -> "Units":
-        """Draw units, and biases from responses to random training series."""
-        channels = signal.shape[1]
+    def draw(
+        count: Int64[np.ndarray, "series"], channels: int, units: int, biases: int, rng: np.random.Generator
+    ) -> "Drawn":
+        """Draw units whose biases are still to be found from responses to training series.
+
+        Args:
+            count: Number of windows of each training series.
+            channels: Number of channels.
+            units: Number of units.
+            biases: Biases of each unit.
+            rng: Draws them.
+        """
         reach = np.log2(max((np.median(count) - 1) / (kernels.TAPS - 1), 1.0))
         dilation = np.maximum(2 ** rng.uniform(0, reach, units), 1.0).astype(np.int64)
         mixed = np.minimum(2 ** rng.uniform(0, np.log2(min(channels, MOST_MIXED) + 1), units), channels)
         offsets = np.concatenate([[0], np.cumsum(mixed.astype(np.int64))])
         chosen = np.concatenate([rng.choice(channels, size, replace=False) for size in np.diff(offsets)])
         heavy = TRIPLES[np.resize(rng.permutation(len(TRIPLES)), units)]
-        drawn = heavy, dilation, rng.random(units) < 0.5, offsets, chosen
-        bias = np.empty((units, biases), np.float32)
-        for unit, series in enumerate(rng.integers(len(signal), size=units)):
-            responses = np.sort(kernels.unit_responses(series, unit, signal, count, *drawn))
-            bias[unit] = _between(responses, rng.random(biases))
-        return Units(*drawn, bias)
+        drawn = Units(heavy, dilation, rng.random(units) < 0.5, offsets, chosen, np.empty((units, biases), np.float32))
+        return Drawn(drawn, rng.integers(len(count), size=units), rng.random((units, biases)))
 
     def __call__(
         self, signal: Float32[np.ndarray, "series channel window"], count: Int64[np.ndarray, "series"]
@@ -80,6 +79,40 @@ class Units:
             )
             named += [f"share({where} > {limit:.3g})" for limit in self.bias[unit]]
         return named
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Drawn:
+    """Units without their biases yet.
+
+    Attributes:
+        units: The units; `respond` writes their biases.
+        series: The training series whose responses give the biases of each unit.
+        shares: Where among these responses each bias lies.
+    """
+
+    units: Units
+    series: Int64[np.ndarray, "unit"]
+    shares: Float64[np.ndarray, "unit bias"]
+
+    @property
+    def needed(self) -> Int64[np.ndarray, "_"]:
+        """The training series that are needed, each once."""
+        return np.unique(self.series)
+
+    def respond(
+        self,
+        some: Int64[np.ndarray, "series"],
+        signal: Float32[np.ndarray, "series channel window"],
+        count: Int64[np.ndarray, "series"],
+    ) -> None:
+        """Find the biases of units that need these training series."""
+        units = self.units
+        drawn = units.heavy, units.dilation, units.padded, units.offsets, units.channels
+        for place, series in enumerate(some):
+            for unit in np.flatnonzero(self.series == series):
+                responses = np.sort(kernels.unit_responses(place, unit, signal, count, *drawn))
+                units.bias[unit] = _between(responses, self.shares[unit])
 
 
 def _between(responses: Float[np.ndarray, "_"], shares: Float[np.ndarray, "bias"]) -> Float[np.ndarray, "bias"]:

@@ -229,12 +229,11 @@ def fill_further(state, seen, counted, out):
     """Fill in what an event adds to letters other than values: counts, if `counted`, and squared changes.
 
     A row of `out` starts with the values of an event, NaN = not observed, and ends with squared changes, NaN where a
-    channel has no change or no value before, as `seen` says. Counts are totals and come after the values.
+    channel has no change or no value before, as `seen` says. Counts come after the values.
     """
     d = seen.size
     first = out.shape[1] - d
     last = state[HEAD : HEAD + d].copy()
-    total = state[HEAD + d : HEAD + 2 * d].copy()
     known = seen > 0
     for n in range(out.shape[0]):
         for k in range(d):
@@ -243,25 +242,24 @@ def fill_further(state, seen, counted, out):
             change = x - last[k]
             out[n, first + k] = change * change if observed and known[k] else np.nan
             if counted:
-                total[k] += observed
-                out[n, d + k] = total[k] if observed else np.nan
+                out[n, d + k] = 1.0 if observed else np.nan
             if observed:
                 last[k] = x
                 known[k] = True
 
 
 @kernel
-def follow_area(state, times, values, changes, terms, term_area, out):
+def follow_area(state, times, values, channels, terms, term_area, out):
     """Compose events that have been checked one after another, and write the log-signature after each.
 
-    The values of channels from `changes` on are changes themselves: the last one is forgotten after each event.
+    The values of channels from `channels` on are changes themselves: the last one is forgotten after each event.
     """
     areas = parts(state)[1]
     for n in range(times.size):
         if compose_area(state, times[n], values[n]) > 0:
             for c in range(term_area.size):
                 areas[term_area[c]] += terms[n, c]
-        state[HEAD + changes : HEAD + values.shape[1]] = 0.0
+        state[HEAD + channels : HEAD + values.shape[1]] = 0.0
         write_area(state, times[n], out[n])
 
 
@@ -320,13 +318,13 @@ def read_tensor(
 
 
 @kernel
-def follow_tensor(state, times, values, changes, terms, term_map, log_map, out):
+def follow_tensor(state, times, values, channels, terms, term_map, log_map, out):
     """As `follow_area`, at depths other than two."""
     for n in range(times.size):
         observe_tensor(
             state, times[n], values[n], terms[n], term_map.offsets, term_map.position, term_map.coefficient
         )  # fmt: skip
-        state[HEAD + changes : HEAD + values.shape[1]] = 0.0
+        state[HEAD + channels : HEAD + values.shape[1]] = 0.0
         read_tensor(
             state, times[n], log_map.lead_position, log_map.lead_sign,
             log_map.rest_coordinate, log_map.rest_position, log_map.rest_coefficient, out[n],
