@@ -64,6 +64,20 @@ def test_boosted_numbers(rows):
         np.testing.assert_allclose(booster_head(booster)(new)[:, 0], booster.predict(new), atol=1e-12)
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_sums_of_the_first_trees(count):
+    """Each stage is what a booster of fewer rounds predicts."""
+    shorter = [
+        HistGradientBoostingClassifier(max_iter=most, random_state=0).fit(ROWS, classes(count)) for most in (1, 4, 9)
+    ]
+    head = booster_head(shorter[-1])
+    found = head.staged(OTHERS, np.array([1, 4, 9]) * len(head.bias))
+    assert found.shape == (3, len(OTHERS), len(head.bias))
+    for stage, booster in zip(found, shorter, strict=True):
+        np.testing.assert_allclose(stage, booster_head(booster)(OTHERS), atol=1e-12)
+    np.testing.assert_array_equal(found[-1], head(OTHERS))
+
+
 def test_values_at_thresholds_go_left_as_in_training():
     """Rows of whole numbers, where features meet thresholds."""
     rows = np.random.default_rng(1).integers(0, 3, size=(200, 4)).astype(np.float32)

@@ -18,7 +18,7 @@ from logcde.embedding import EmbeddingSpec
 from logcde.errors import ModelError, StreamError
 from logcde.flows import LinearDynamics
 from logcde.online.serving import CompiledServingModel, LinearServingModel, serving_model
-from logcde.streams import DatetimeClock, Schema, Term
+from logcde.streams import DatetimeClock, NumericClock, Schema, Term
 
 KEY = jax.random.key(0)
 SCHEMA = Schema(("a", "b"))
@@ -265,8 +265,14 @@ def test_refused_events_change_nothing():
     for time, values, words in [
         (0.3, {"a": 2.0}, "not after the previous one|not after what is known"),
         (0.2, {"a": 2.0}, "not after"),
-        (-1.0, {"a": 2.0}, "not after what is known"),
+        (-1.0, {"a": 2.0}, "event at -1.0 is not after what is known"),
         (float("nan"), {"a": 2.0}, "finite"),
+        (2**60 + 1, {"a": 2.0}, "too large for float64 to hold exactly"),
+        (np.zeros(2), {"a": 2.0}, r"stamp of an event has shape \(2,\)"),
+        (1.3, np.zeros((1, 2)), r"values of an event have shape \(1, 2\), but there are 2 channels"),
+        (1.3, np.array(1.0), r"shape \(\), but"),
+        (1.3, np.array(["x", 1.0], object), "Channel 'a' has the value 'x', which is not a number"),
+        (1.3, np.array([10**400, 1.0], object), "Channel 'a' has the value .* too large for float64"),
         (1.3, {"c": 2.0}, "There is no channel 'c'"),
         (1.3, [1.0, float("inf")], "finite number"),
         (1.3, [1.0], "one finite number for each"),
@@ -283,6 +289,29 @@ def test_refused_events_change_nothing():
     for time in (0.0, 0.5, 1.0):
         with pytest.raises(StreamError, match="cannot end at"):
             manual.close(time)
+
+
+def test_events_before_the_start_are_refused_at_once_not_when_they_are_released():
+    predictor = lc.Predictor(fast("last"), reorder=5.0)
+    with pytest.raises(StreamError, match="stamp -1.0 is before the start of the series"):
+        predictor.observe(-1.0, {"a": 1.0})
+    predictor.observe(9.0, {"a": 1.0})
+
+
+def test_refused_events_begin_no_series():
+    predictors = lc.Predictors(fast("last"))
+    with pytest.raises(StreamError, match=r"shape \(1, 2\)"):
+        predictors.observe("bed 3", 0.5, np.zeros((1, 2)))
+    for series, times, rows, said in [
+        (["bed 3"], [0.5, 1.0], [[1.0, 2.0]], "There are 1 ids, 2 times, 1 rows of values."),
+        (["bed 3"], np.array(0.5), [[1.0, 2.0]], "There are 1 ids, 0 times, 1 rows of values."),
+        (["bed 3"], [0.5], [np.array(1.0)], r"values of an event have shape \(\)"),
+    ]:
+        with pytest.raises(StreamError, match=said):
+            predictors.observe_many(series, times, rows)
+    assert predictors.ids == ()
+    predictors.observe_many(["bed 3", "bed 7"], [0.5, 1.0], [[1.0, 2.0], {"b": 1.0}])
+    assert predictors.ids == ("bed 3", "bed 7")
 
 
 def test_models_and_states_that_cannot_be_served_are_refused():
@@ -362,3 +391,70 @@ def test_memory_of_a_predictor_is_constant(rule):
     tracemalloc.stop()
     assert grown < 15_000  # bytes: less than ten for an event
     assert last < 1.2 * first
+
+
+@pytest.mark.parametrize("reorder", [None, 2.0])
+def test_stamps_in_other_units_are_refused_at_once(reorder):
+    """Seconds since 1970 with intervals of a second: there would be 1,700,000,000 to end first."""
+    model = a_model(partition=lc.Partition.every(1.0))
+    predictor = lc.Predictor(model, reorder=reorder)
+    predictor.observe(0.5, [1.0, np.nan])
+    before = json.dumps(predictor.state())
+    asked = [lambda: predictor.predict(at=1.7e9), lambda: predictor.observe(1.7e9, [1.0, 2.0])]
+    if reorder is None:
+        asked.append(lambda: list(predictor.ends(1.7e9)))
+    many = lc.Predictors(model, reorder=reorder)
+    many.observe("p", 0.5, [1.0, 2.0])
+    for ask in (*asked, lambda: many.predict(at=1.7e9)):
+        with pytest.raises(StreamError, match=r"More than 1,000,000 intervals .* before the stamp 1700000000.0"):
+            ask()
+    assert json.dumps(predictor.state()) == before
+    assert np.isfinite(predictor.predict(at=2000.0)).all()
+    by_events = lc.Predictor(model, schema=SCHEMA, embedding=EMBEDDING, partition=RULES["every_events(3)"])
+    by_events.observe(0.5, [1.0, np.nan])
+    assert by_events.predict(at=1.7e9).shape == (2,)
+
+
+START = np.datetime64("2024-03-01T12:00:00", "us")
+
+
+@pytest.mark.parametrize(
+    ("clock", "stamp"),
+    [
+        (NumericClock(1.7e9), lambda time: 1.7e9 + time),
+        (NumericClock(None), lambda time: 1.7e9 + time),
+        (DatetimeClock(origin=START), lambda time: (START + np.timedelta64(round(3600 * time), "s")).item()),
+        (DatetimeClock(), lambda time: (START + np.timedelta64(round(3600 * time), "s")).item()),
+    ],
+    ids=["origin", "first stamp", "datetimes", "first datetime"],
+)
+@pytest.mark.parametrize("reorder", [None, 1.0])
+def test_stamps_count_from_the_origin(clock, stamp, reorder):
+    plain = lc.Predictor(a_model(), reorder=reorder)
+    far = lc.Predictor(a_model(schema=dataclasses.replace(SCHEMA, clock=clock)), reorder=reorder)
+    if clock.per_series:
+        with pytest.raises(StreamError, match="this one has none yet. Observe an event first."):
+            far.predict(at=stamp(1.0))
+        with pytest.raises(StreamError):
+            far.observe(stamp(0.0), [np.inf, 1.0])  # a refused event is not the first
+    for number, time in enumerate((0.0, 0.125, 0.5, 0.875, 2.0)):
+        row = [np.sin(number), np.cos(number)]
+        plain.observe(time, row)
+        far.observe(stamp(time), row)
+        if number == 2:
+            far = far.begin().restore(json.loads(json.dumps(far.state())))
+    np.testing.assert_array_equal(far.predict(at=stamp(2.5)), plain.predict(at=2.5))
+    np.testing.assert_array_equal(far.copy().predict(at=stamp(2.5)), plain.predict(at=2.5))
+    np.testing.assert_array_equal(far.predict(), plain.predict())
+    with pytest.raises(StreamError):
+        far.begin().observe(np.nan, row)
+    early = far.begin()
+    early.observe(stamp(0.0), row)
+    with pytest.raises(StreamError):
+        early.observe(stamp(-0.25), row)
+    if reorder is None:
+        with pytest.raises(StreamError):
+            far.predict(at=stamp(1.0))
+        ends = [end - (1.7e9 if isinstance(clock, NumericClock) else 0.0) for end, _ in far.ends(stamp(2.75))]
+        assert ends == [end for end, _ in plain.ends(2.75)] != []
+    assert far.begin().last == -np.inf

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from logcde.errors import ModelError, StreamError
-from logcde.estimators.learners import Blend, LogSLiCE, WindowBoosting, WindowRidge, WindowTrees
+from logcde.estimators.learners import Blend, DeepSLiCE, LogSLiCE, WindowBoosting, WindowRidge, WindowTrees
 from logcde.estimators.learners.abstract import Task
+from logcde.estimators.training import Regularisation
 from logcde.models.series import EmbeddedModel, FeatureModel, Mixture
 from logcde.online import predictor_of
 from logcde.online.series import FeaturePredictor, MixturePredictor, ReorderingPredictor
@@ -18,7 +19,8 @@ from tests.features.series import CHANNELS, random_streams, rows_of
 STREAMS = random_streams(0, 24, horizon=8.0)
 TARGETS = np.arange(24) % 2
 NETWORK = LogSLiCE(steps=3, hidden=4, validation=0.0, folds=2, partition=Partition.every(0.5))
-KINDS = ["features", "network", "mixture", "all"]
+DEEP = DeepSLiCE(steps=3, hidden=4, layers=1, windows=9, members=2, validation=0.0, regularisation=Regularisation(()))
+KINDS = ["features", "rows", "network", "mixture", "all"]
 
 
 @functools.cache
@@ -26,13 +28,14 @@ def model_of(kind, classes=2, seed=0):
     task = Task(STREAMS, TARGETS if classes else TARGETS + 50.0, classes, np.ones(24), 1.0, seed)
     learners = {
         "features": WindowRidge(units=30),
+        "rows": DEEP,
         "network": NETWORK,
         "mixture": Blend((WindowRidge(units=30), WindowTrees(trees=10), WindowBoosting(rounds=3))),
     }
     if kind != "all":
         return learners[kind].fit(task, held_out=False).model
-    models = [model_of(one, classes, seed) for one in ("network", "features", "mixture")]
-    return Mixture(tuple(models), np.array([0.5, 0.2, 0.3]), classes is not None)
+    models = [model_of(one, classes, seed) for one in ("network", "features", "mixture", "rows")]
+    return Mixture(tuple(models), np.array([0.3, 0.2, 0.3, 0.2]), classes is not None)
 
 
 def prefix(times, rows, end):
@@ -72,7 +75,7 @@ def test_kinds_of_predictors():
 
 
 @pytest.mark.parametrize("classes", [2, None])
-@pytest.mark.parametrize("kind", ["features", "mixture", "all"])
+@pytest.mark.parametrize("kind", ["features", "rows", "mixture", "all"])
 def test_every_prefix(kind, classes):
     model = model_of(kind, classes)
     times, rows = rows_of(random_streams(5, 2)[1])
@@ -113,7 +116,7 @@ def test_members_with_other_windows_do_not_share():
     np.testing.assert_array_equal(predictor.predict(at=20.0), model(prefix(times, rows, 20.0))[0])
 
 
-@pytest.mark.parametrize("kind", ["features", "mixture", "all"])
+@pytest.mark.parametrize("kind", ["features", "rows", "mixture", "all"])
 def test_late_events_give_the_predictions_of_events_in_order(kind):
     model = model_of(kind)
     times, rows = rows_of(random_streams(5, 4)[1])
@@ -152,7 +155,7 @@ def test_state_through_json(kind, reorder):
     assert plain(one.state()) == plain(other.state())
 
 
-@pytest.mark.parametrize("kind", ["features", "mixture", "all"])
+@pytest.mark.parametrize("kind", ["features", "rows", "mixture", "all"])
 @pytest.mark.parametrize("reorder", [None, 1.5])
 def test_copy_and_begin_are_independent(kind, reorder):
     predictor = predictor_of(model_of(kind), reorder=reorder)
@@ -201,7 +204,7 @@ def test_damaged_states_are_refused():
             predictor.restore(state)
 
 
-@pytest.mark.parametrize("kind", ["features", "mixture", "all"])
+@pytest.mark.parametrize("kind", ["features", "rows", "mixture", "all"])
 def test_ends_of_windows(kind):
     model = model_of(kind)
     predictor = predictor_of(model)
@@ -250,7 +253,7 @@ def test_bad_events_change_nothing(kind, reorder, time, values):
     assert plain(predictor.state()) == before
 
 
-@pytest.mark.parametrize("kind", ["features", "mixture", "all"])
+@pytest.mark.parametrize("kind", ["features", "rows", "mixture", "all"])
 @pytest.mark.parametrize("reorder", [None, 1.0])
 def test_event_in_the_far_future_is_taken_by_no_member(kind, reorder):
     """A network would take it, but windows cannot."""

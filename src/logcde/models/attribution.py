@@ -122,14 +122,15 @@ def _integrated(
     seen = jnp.any(padded.observed, axis=0)
     first = jnp.argmax(padded.observed, axis=0)[None]
 
-    def explained(values: Float[Array, "event channel"]) -> Float[Array, ""]:
+    def explained(values: Float[Array, "event channel"], share: Float[Array, ""]) -> Float[Array, ""]:
         begins = jnp.where(seen, jnp.take_along_axis(values, first, axis=0)[0], 0)
-        logsigs = logsignatures(eqx.tree_at(lambda tree: tree.values, padded, values))
+        logsigs = logsignatures(eqx.tree_at(lambda tree: tree.values, padded.scaled(share), values))
         return of(model(Inputs(logsigs, padded.lengths, InitialObservations(begins, seen, at_start), static)))
 
     def add(total: Float[Array, "event channel"], share: Float[Array, ""]) -> tuple[Array, None]:
-        return total + jax.grad(explained)(share * padded.values), None
+        return total + jax.grad(explained)(share * padded.values, share), None
 
     shares = (jnp.arange(pieces, dtype=padded.values.dtype) + 0.5) / pieces
     slopes = jax.lax.scan(add, jnp.zeros_like(padded.values), shares)[0] / pieces
-    return slopes, explained(padded.values), explained(jnp.zeros_like(padded.values))
+    one, zero = jnp.ones((), shares.dtype), jnp.zeros((), shares.dtype)
+    return slopes, explained(padded.values, one), explained(jnp.zeros_like(padded.values), zero)

@@ -6,9 +6,11 @@ scikit-learn. `logcde.estimators` trains them.
 
 import abc
 import dataclasses
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int32
+from jaxtyping import Bool, Float, Float32, Float64, Int32, Int64
 
 from logcde.errors import ModelError
 from logcde.kernels.threads import spread
@@ -110,12 +112,21 @@ class TreesHead(AbstractHead):
 
     def __call__(self, rows: Float32[np.ndarray, "series feature"]) -> Float64[np.ndarray, "series output"]:
         """The sum of the leaves that each row reaches."""
+        return self.staged(rows, [len(self.roots)])[0]
+
+    def staged(
+        self, rows: Float32[np.ndarray, "series feature"], counts: Sequence[int] | Int64[np.ndarray, "count"]
+    ) -> Float64[np.ndarray, "count series output"]:
+        """The sums of the first trees only, for increasing numbers of them."""
         if rows.shape[1] <= self.feature.max(initial=-1):
             raise ModelError(f"There are {rows.shape[1]} features, but a tree reads feature {self.feature.max()}.")
-        out = np.tile(self.bias, (len(rows), 1))
-        work = np.full(len(rows), 4 * len(self.roots))
+        out = np.tile(self.bias, (len(counts), len(rows), 1))
         arrays = self.feature, self.threshold, self.left, self.right, self.missing_left, self.value
-        spread(add_trees, work, rows, self.roots, self.output, *arrays, out)
+        for number, (first, last) in enumerate(itertools.pairwise([0, *counts])):
+            if number:
+                out[number] = out[number - 1]
+            work = np.full(len(rows), 4 * (last - first))
+            spread(add_trees, work, rows, self.roots[first:last], self.output[first:last], *arrays, out[number])
         return out
 
     @property
@@ -186,13 +197,21 @@ class PairHead(AbstractHead):
 
     def __call__(self, rows: Float32[np.ndarray, "series feature"]) -> Float64[np.ndarray, "series output"]:
         """Half of the log-odds for the second class, and against the first."""
-        odds = self.head(rows)[:, 0]
-        return np.stack([-odds / 2, odds / 2], axis=1)
+        return pair_logits(self.head(rows))
 
     @property
     def size(self) -> int:
         """Numbers of the inner head."""
         return self.head.size
+
+
+def pair_logits(odds: Float64[np.ndarray, "*series 1"]) -> Float64[np.ndarray, "*series 2"]:
+    """Logits of two classes from the log-odds of the second: half for it, half against the first.
+
+    >>> pair_logits(np.array([[2.0]]))
+    array([[-1.,  1.]])
+    """
+    return np.concatenate([-odds / 2, odds / 2], axis=-1)
 
 
 def log_softmax(logits: Float[np.ndarray, "series class"]) -> Float64[np.ndarray, "series class"]:

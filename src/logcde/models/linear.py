@@ -151,6 +151,7 @@ def deep_stable(
     memory: tuple[float, float] = (1.0, 32.0),
     dropout: float = 0.3,
     input_dropout: float = 0.2,
+    input_limit: float = 8.0,
     initial: AbstractInitial = LearntInitial(),
     readout: AbstractReadout = MeanMax(dropout=0.3),
     scaling: AbstractScaling = SoftLimit(),
@@ -176,6 +177,7 @@ def deep_stable(
             the linear CDE, in units of scaled time.
         dropout: The share of what a residual layer adds that is dropped in training.
         input_dropout: The share of the entries of plain rows that is dropped in training.
+        input_limit: Entries of plain rows are limited softly to this size.
         initial: What the initial state depends on; it shifts all plain rows.
         readout: Which states are read, and by which layers.
         scaling: What log-signatures are scaled by; `fit` fits it. Plain rows are not scaled.
@@ -195,7 +197,7 @@ def deep_stable(
     if isinstance(rows, Basis):
         first = LinearDynamics(Contracting(rows, hidden, block, key=for_first, **options), scan=scan)
     else:
-        first = RowEncoder(rows, hidden, dropout=input_dropout, dtype=dtype, key=for_first)
+        first = RowEncoder(rows, hidden, limit=input_limit, dropout=input_dropout, dtype=dtype, key=for_first)
     fields = [Contracting(layer_basis(hidden), hidden, block, time_only=time_only, key=k, **options) for k in keys]
     mixers = [StationaryDynamics(field, scan) if time_only else LinearDynamics(field, scan=scan) for field in fields]
     basis = rows if isinstance(rows, Basis) else None

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -9,14 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from logcde.embedding import Embedding, LogSignatures
+from logcde.embedding import Embedding, InitialObservations, LogSignatures
 from logcde.errors import ModelError
-from logcde.features import FittedFeatures
+from logcde.features import FittedFeatures, FittedRows
+from logcde.features.rows import Rows
+from logcde.models.ensemble import Ensemble
 from logcde.models.heads import AbstractHead, mix_logits
 from logcde.models.inputs import Inputs
-from logcde.models.model import SequenceModel
+from logcde.models.model import AbstractOnlineModel, SequenceModel
 from logcde.models.prediction import predict
-from logcde.models.scaling import IncrementRMSScaling, NoScaling
+from logcde.models.scaling import AbstractScaling, IncrementRMSScaling, NoScaling, SoftLimit
 from logcde.streams import Partition, Schema, Streams
 
 
@@ -80,9 +83,9 @@ class QueryIntervals:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EmbeddedModel(AbstractSeriesModel):
-    """A sequence model with the embedding and the partition that give its log-signatures."""
+    """A network, or an ensemble of them, with the embedding and the partition that give its log-signatures."""
 
-    sequence: SequenceModel
+    sequence: AbstractOnlineModel
     embedding: Embedding
     partition: Partition
 
@@ -98,9 +101,8 @@ class EmbeddedModel(AbstractSeriesModel):
         Series are predicted independently, so that each prediction is the same, to the bit, whichever other series
         are there. Without scaling and spec, which differ between data sets, one compiled program serves all of them.
         """
-        scaling = self.sequence.scaling
-        assert isinstance(scaling, IncrementRMSScaling)
-        bare = dataclasses.replace(self.sequence, scaling=NoScaling(), spec=None)
+        scaling = networks_of(self.sequence)[0].scaling
+        bare = map_networks(lambda one: dataclasses.replace(one, scaling=NoScaling(), spec=None), self.sequence)
         return np.asarray(predict(bare, scaled_inputs(logsigs, scaling, queries), independent=True), np.float64)
 
     @property
@@ -111,18 +113,70 @@ class EmbeddedModel(AbstractSeriesModel):
 
     @property
     def size(self) -> int:
-        """Parameters of the sequence model."""
-        return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(self.sequence, eqx.is_inexact_array)))
+        """Parameters of the networks."""
+        return _parameters(self.sequence)
 
 
-def scaled_inputs(logsigs: LogSignatures, scaling: IncrementRMSScaling, queries: QueryIntervals | None) -> Inputs:
+@dataclasses.dataclass(frozen=True, eq=False)
+class RowModel(AbstractSeriesModel):
+    """A network, or an ensemble of them, that goes along the rows of windows."""
+
+    sequence: AbstractOnlineModel
+    features: FittedRows
+
+    def __call__(self, streams: Streams) -> Float64[np.ndarray, "series output"]:
+        """The outputs of the model at the end of each series, independent of the other series."""
+        inputs = row_inputs(self.features(streams))
+        return np.asarray(predict(self.sequence, inputs, independent=True), np.float64)
+
+    @property
+    def schema(self) -> Schema:
+        """The channels of the training series."""
+        return self.features.schema
+
+    @property
+    def size(self) -> int:
+        """Parameters of the networks."""
+        return _parameters(self.sequence)
+
+
+def networks_of(model: AbstractOnlineModel) -> tuple[SequenceModel, ...]:
+    """The members of an ensemble, or the network itself."""
+    members = model.models if isinstance(model, Ensemble) else (model,)
+    return tuple(one for one in members if isinstance(one, SequenceModel))
+
+
+def map_networks(function: Callable[[SequenceModel], SequenceModel], model: AbstractOnlineModel) -> AbstractOnlineModel:
+    """Change each member of an ensemble, or the network itself."""
+    changed = [function(one) for one in networks_of(model)]
+    return Ensemble(changed, model.average) if isinstance(model, Ensemble) else changed[0]
+
+
+def scaled_inputs(logsigs: LogSignatures, scaling: AbstractScaling, queries: QueryIntervals | None) -> Inputs:
     """The inputs of a model without scaling: log-signatures scaled on the host, and the query intervals."""
-    scaled = logsigs.values * scaling.scale(logsigs.basis)
+    limited = isinstance(scaling, SoftLimit)
+    inner = scaling.scaling if limited else scaling
+    assert isinstance(inner, IncrementRMSScaling)
+    scaled = logsigs.values * inner.scale(logsigs.basis)
+    if limited:
+        scaled = scaling.limit * np.tanh(scaled / scaling.limit)
     inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, scaled))
     if queries is None:
         return inputs
     ends, count = (jnp.asarray(part, jnp.int32) for part in (queries.ends, queries.count))
     return dataclasses.replace(inputs, ends=ends, queries=count)
+
+
+def row_inputs(rows: Rows) -> Inputs:
+    """The inputs of a model of rows."""
+    nothing = np.zeros((len(rows.count), 0), bool)
+    none = jnp.zeros(nothing.shape, jnp.float32)
+    initial = InitialObservations(none, jnp.asarray(nothing), jnp.asarray(nothing))
+    return Inputs(jnp.asarray(rows.values), jnp.asarray(rows.count, jnp.int32), initial, none)
+
+
+def _parameters(model: AbstractOnlineModel) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -2,5 +2,5 @@
 
 from logcde.online.abstract import AbstractPredictor as AbstractPredictor
 from logcde.online.predictor import Predictor as Predictor
-from logcde.online.predictor import Predictors as Predictors
+from logcde.online.predictors import Predictors as Predictors
 from logcde.online.series import predictor_of as predictor_of

@@ -39,7 +39,7 @@ class AbstractPredictor(abc.ABC):
         """Take one event: everything that was observed at one stamp, later than all events before.
 
         Args:
-            time: A time, or a stamp of the streams' clock.
+            time: A stamp of the streams' clock; where it has datetimes or durations, a number is the time itself.
             values: Maps channels to numbers, or has one number for each channel, NaN for those not observed.
             terms: The schema's higher-order terms.
 

@@ -1,4 +1,4 @@
-"""`Predictor` follows one growing series and predicts at any time; `Predictors` follows many, predicted together.
+"""`Predictor` follows one growing series and predicts at any time; `predictors` has those of many.
 
 The same two stages as offline, the log-signature of an interval and the flow that it drives, are folded interval by
 interval (`eq:interval_log_signature_method`). Intervals that are over are forgotten, so memory is constant.
@@ -14,13 +14,18 @@ from jaxtyping import Float, Float64
 from logcde._typing import Numbers
 from logcde.embedding import Embedding, InitialObservations
 from logcde.embedding.online import Values
-from logcde.errors import LogcdeError, ModelError, StreamError, Where
+from logcde.errors import ModelError, StreamError, Where
+from logcde.features.online import row_of
 from logcde.models import AbstractOnlineModel
 from logcde.online.abstract import AbstractPredictor
 from logcde.online.prefix import Arrival, Event, Prefix, boundaries_of
 from logcde.online.reordering import ReorderBuffer
 from logcde.online.serving import IntervalLogsigs, ModelState, PredictorSetup
-from logcde.streams import Partition, Schema
+from logcde.online.states import FAULTS
+from logcde.online.watching import begun, copied
+from logcde.streams import Clock, Partition, Schema, TrainingRanges
+from logcde.streams.clock import Time
+from logcde.streams.series_clock import begun_by, own_origin, shown, time_on, with_origin_number, zero_for
 
 FORMAT = 2
 MOST_PENDING = 64
@@ -43,6 +48,7 @@ class Predictor(AbstractPredictor):
         static: Static features of the series.
         reorder: How late events may arrive, as a length of time. Observations of one stamp may then also come in
             several calls. By default events have to come in order.
+        ranges: What the model was trained on. A series far outside of it is warned of, once for each reason.
 
     >>> import jax
     >>> from logcde import Embedding, log_slice, Partition, Schema
@@ -64,19 +70,22 @@ class Predictor(AbstractPredictor):
         partition: Partition | None = None,
         static: Numbers | None = None,
         reorder: object = None,
+        ranges: TrainingRanges | None = None,
     ) -> None:
-        self._initialise(PredictorSetup.of(model, schema, embedding, partition, reorder), static)
+        self._initialise(PredictorSetup.of(model, schema, embedding, partition, reorder, ranges), static)
 
     @classmethod
-    def from_setup(cls, setup: PredictorSetup, static: Numbers | None = None) -> "Predictor":
-        """A predictor that shares its setup with those of other series."""
+    def from_setup(cls, setup: PredictorSetup, static: Numbers | None = None, series: Hashable = None) -> "Predictor":
+        """A predictor that shares its setup with those of other series; warnings name this one."""
         predictor = object.__new__(cls)
-        predictor._initialise(setup, static)
+        predictor._initialise(setup, static, series)
         return predictor
 
-    def _initialise(self, setup: PredictorSetup, static: Numbers | None) -> None:
+    def _initialise(self, setup: PredictorSetup, static: Numbers | None, series: Hashable = None) -> None:
         self._setup = setup
+        self._watch = begun(setup.watch, series)
         coordinates = setup.coordinates
+        self._follow(coordinates.schema.clock)
         self._static = np.zeros(0) if static is None else np.atleast_1d(np.asarray(static, np.float64))
         self._prefix = Prefix(coordinates, boundaries_of(setup.partition, coordinates.schema.clock))
         self._online, self._boundaries = self._prefix.online, self._prefix.boundaries
@@ -107,26 +116,40 @@ class Predictor(AbstractPredictor):
         """Take one event: everything that was observed at one stamp, later than all events before.
 
         Args:
-            time: A time, or a stamp of the streams' clock.
+            time: A stamp of the streams' clock; where it has datetimes or durations, a number is the time itself.
             values: Maps channels to numbers, or has one number for each channel, NaN for those not observed.
             terms: The schema's higher-order terms.
 
         Raises:
             StreamError: The event is out of order or not finite. Nothing has changed then.
         """
-        stamp = time if type(time) is float else self._setup.time(time)
+        kind = type(time)
+        stamp = time - self._zero if kind is float else float(time) if kind is Time else math.nan  # type: ignore
         row = self._online.row(values)
         if 0.0 < stamp < self._boundaries.undisturbed_until and self._buffer is None and terms is None:
             self._online.take(stamp, row)  # the fast path of most events
-            return
-        self.check(stamp, row)
-        if not np.isnan(row).all():
+        else:
+            clock = begun_by(self._clock, time)
+            stamp = float(time_on(clock, time))
+            self.check(stamp, row)
+            if np.isnan(row).all():
+                return
             event = Event(stamp, row, None if terms is None else np.asarray(terms, np.float64))
             self._receive(Arrival(stamp, event=event))
+            self._follow(clock)
+        if self._watch is not None:
+            self._watch.take(stamp, row_of(self.schema, values))  # before scaling
 
     def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
-        """Refuse an event with an infinite stamp, infinite values or the wrong number of values."""
+        """Refuse an event with an infinite or far stamp, infinite values or the wrong number of values."""
         self._setup.check(time, row)
+        self._prefix.check_reach(time, self._show)
+        if self._buffer is not None and time < 0.0:
+            raise StreamError(
+                f"The stamp {self._show(time)} is before the start of the series, {self._show(0.0)}.",
+                "If each series counts from its own first stamp, that is the one that arrives first.",
+                where=Where(stamp=self._show(time)),
+            )
 
     def close(self, time: object) -> None:
         """End the open interval, for partitions that do not say where the intervals of a growing series end.
@@ -134,20 +157,22 @@ class Predictor(AbstractPredictor):
         An event at this stamp belongs to the next interval: close first, then observe.
 
         Args:
-            time: A time, or a stamp of the streams' clock.
+            time: A stamp of the streams' clock.
         """
         if self._boundaries.rule is not None:
             raise ModelError(
                 f"Intervals end by the rule {self._boundaries.rule!r}, with which the model was trained.",
                 "To end them yourself, make the predictor with another partition, for example Partition.uniform(1).",
             )
-        self._receive(Arrival(self._setup.time(time), closes=True))
+        moment = float(time_on(self._clock, time))
+        self._prefix.check_reach(moment, self._show)
+        self._receive(Arrival(moment, closes=True))
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Predict as if the series ended at this time. Changes nothing.
 
         Args:
-            at: A time, or a stamp of the streams' clock; by default the latest time of the series.
+            at: A stamp of the streams' clock; by default the latest time of the series.
 
         Returns:
             The outputs of the model.
@@ -161,18 +186,20 @@ class Predictor(AbstractPredictor):
         Changes nothing.
 
         Args:
-            until: A time, or a stamp of the streams' clock.
+            until: A stamp of the streams' clock.
         """
         if self._buffer is not None:
             raise ModelError("Events may still arrive late, so no interval is final.", "Leave out reorder=.")
-        time = until if type(until) is float else self._setup.time(until)
+        time = float(time_on(self._clock, until))
+        self._prefix.check_reach(time, self._show)
         if not self._boundaries.is_over(time):
             return
+        zero = zero_for(self._clock, until)
         advance_pending([self])
         ahead = self.copy()
         while ahead._boundaries.is_over(time):
             end = ahead._boundaries.end
-            yield end, ahead.predict(end)
+            yield end + zero, ahead.predict(Time(end))
             ahead._model_state = ahead._setup.model.advance(ahead._model_state, ahead._prefix.end_interval())
 
     def state_at(self, at: object) -> tuple[ModelState, IntervalLogsigs]:
@@ -181,13 +208,15 @@ class Predictor(AbstractPredictor):
         if at is None:
             time = reached if self._buffer is None else max(reached, self._buffer.newest)
         else:
-            time = at if type(at) is float else self._setup.time(at)
+            time = float(time_on(self._clock, at))
         if not reached <= time < math.inf:
             raise StreamError(
-                f"A prediction at {time} is not possible: the series is known up to {reached} already.",
+                f"A prediction at {self._show(time)} is not possible: the series is known up to {self._show(reached)} "
+                "already.",
                 "Predict at that time or later.",
-                where=Where(stamp=time),
+                where=Where(stamp=self._show(time)),
             )
+        self._prefix.check_reach(time, self._show)
         held = [] if self._buffer is None else self._buffer.held_until(time)
         if not held and not self._boundaries.is_over(time):
             return self._model_state, np.concatenate([*self._pending, self._prefix.open_logsig(time)])
@@ -205,6 +234,7 @@ class Predictor(AbstractPredictor):
             "prefix": self._prefix.state(),
             "model": [leaf.tolist() for leaf in self._model_state],
             "reorder": None if self._buffer is None else self._buffer.state(),
+            "origin": own_origin(self._clock, self.schema.clock),
         }
 
     def restore(self, state: dict[str, Any]) -> "Predictor":
@@ -227,19 +257,24 @@ class Predictor(AbstractPredictor):
             buffer = None if self._buffer is None else self._buffer.copy()
             if buffer is not None:
                 buffer.restore(state["reorder"])
-        except (LogcdeError, KeyError, TypeError, ValueError) as error:
+            clock = with_origin_number(self.schema.clock, state.get("origin"))
+        except FAULTS as error:
             raise ModelError(
                 f"This state cannot be restored: it belongs to another model or schema ({error})."
             ) from error
         self._adopt(prefix, buffer, model_state, [])
+        self._follow(clock)
+        self._watch = begun(self._watch)
         return self
 
     def copy(self) -> "Predictor":
         """An independent predictor that has observed the same."""
         copy = object.__new__(Predictor)
         copy._setup, copy._static = self._setup, self._static
+        copy._watch = copied(self._watch)
         buffer = None if self._buffer is None else self._buffer.copy()
         copy._adopt(self._prefix.copy(), buffer, self._model_state, [*self._pending])
+        copy._follow(self._clock)
         return copy
 
     def _adopt(
@@ -247,6 +282,13 @@ class Predictor(AbstractPredictor):
     ) -> None:
         self._prefix, self._buffer, self._model_state, self._pending = prefix, buffer, model_state, pending
         self._online, self._boundaries = prefix.online, prefix.boundaries
+
+    def _follow(self, clock: Clock) -> None:
+        """Count time by this clock: of all series, or of this one once it has begun."""
+        self._clock, self._zero = clock, clock.zero
+
+    def _show(self, time: float) -> str:
+        return shown(self._clock, time)
 
     def _initial_state(self, row: np.ndarray) -> ModelState:
         """The model's state before the first interval, if this row is observed at time 0."""
@@ -263,7 +305,7 @@ class Predictor(AbstractPredictor):
 
     def _take(self, arrival: Arrival) -> None:
         """Take the next arrival, in order, after ending all intervals that are over by then."""
-        self._prefix.check(arrival)
+        self._prefix.check(arrival, self._show)
         self._advance_to(arrival.time)
         self._prefix.take(arrival)
         if arrival.event is not None and arrival.time == 0.0:
@@ -285,99 +327,3 @@ def advance_pending(predictors: Sequence[Predictor]) -> None:
     states = waiting[0]._setup.model.advance_many([one._model_state for one in waiting], logsigs)
     for one, state in zip(waiting, states, strict=True):
         one._model_state, one._pending = state, []
-
-
-class Predictors:
-    """Predicts from many growing series, each with an id and with intervals of its own.
-
-    A series begins with its first event, or with `add`, which takes its static features. `predictors[id]` is the
-    `Predictor` of one series. The arguments are those of `Predictor`.
-
-    >>> import jax
-    >>> from logcde import Embedding, log_slice, Partition, Schema
-    >>> schema, embedding = Schema(("pulse", "temp")), Embedding(depth=2)
-    >>> model = log_slice(embedding.basis(schema), hidden=8, outputs=1, key=jax.random.key(0))
-    >>> predictors = Predictors(model, schema=schema, embedding=embedding, partition=Partition.every(1.0))
-    >>> predictors.observe("bed 3", 0.5, {"pulse": 61.0})
-    >>> predictors.observe("bed 7", 1.25, {"temp": 37.2})
-    >>> predictors.ids, predictors.predict(at=2.0).shape
-    (('bed 3', 'bed 7'), (2, 1))
-    """
-
-    def __init__(
-        self,
-        model: AbstractOnlineModel,
-        *,
-        schema: Schema | None = None,
-        embedding: Embedding | None = None,
-        partition: Partition | None = None,
-        reorder: object = None,
-    ) -> None:
-        self._setup = PredictorSetup.of(model, schema, embedding, partition, reorder)
-        self._series: dict[Hashable, Predictor] = {}
-
-    @property
-    def ids(self) -> tuple[Hashable, ...]:
-        """The ids of the series, in the order in which they began and in which they are predicted."""
-        return tuple(self._series)
-
-    def __len__(self) -> int:
-        return len(self._series)
-
-    def __getitem__(self, series: Hashable) -> Predictor:
-        """The predictor of one series."""
-        if series not in self._series:
-            raise ModelError(
-                f"There is no series {series!r} yet.",
-                "A series begins with its first event, or with `add`.",
-                where=Where(series=series),
-            )
-        return self._series[series]
-
-    def add(self, series: Hashable, static: Numbers | None = None) -> Predictor:
-        """Begin a series, with its static features if the model takes some."""
-        if series in self._series:
-            raise ModelError(f"The series {series!r} has begun already.", where=Where(series=series))
-        one = Predictor.from_setup(self._setup, static)
-        self._series[series] = one
-        return one
-
-    def remove(self, series: Hashable) -> None:
-        """Forget a series."""
-        self._series.pop(series, None)
-
-    def observe(self, series: Hashable, time: object, values: Values) -> None:
-        """Take one event of one series. Events are in order within a series; series are independent of each other."""
-        one = self._series.get(series)
-        (self.add(series) if one is None else one).observe(time, values)
-
-    def observe_many(
-        self, series: Sequence[Hashable], times: Sequence | np.ndarray, values: Sequence | np.ndarray
-    ) -> None:
-        """Take events of many series, one after another: id, time and values of each."""
-        for one, time, row in zip(series, times, values, strict=True):
-            self.observe(one, time, row)
-
-    def close(self, time: object) -> None:
-        """End the open interval of every series."""
-        for one in self._series.values():
-            one.close(time)
-
-    def predict(
-        self, at: object = None, series: Sequence[Hashable] | None = None
-    ) -> Float[np.ndarray, "series output"]:
-        """Predict as if each series ended at this time. Changes nothing.
-
-        Args:
-            at: A time, or a stamp of the streams' clock; by default the latest time of each series.
-            series: Ids of the series to predict; all by default.
-
-        Returns:
-            The outputs of the model, one row for each series.
-        """
-        chosen = list(self._series.values()) if series is None else [self[one] for one in series]
-        if not chosen:
-            raise ModelError("There are no series to predict yet.", "Observe events, or begin a series with `add`.")
-        advance_pending(chosen)
-        states, logsigs = zip(*(one.state_at(at) for one in chosen), strict=True)
-        return self._setup.model.predict_many(list(states), list(logsigs))

@@ -8,7 +8,7 @@ observed, now is the horizon. This module knows nothing of models.
 import abc
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ from logcde.errors import ModelError, StreamError, Where
 from logcde.streams import Clock, Partition
 from logcde.streams.partition import Every, EveryEvents
 
+MOST_INTERVALS = 1_000_000
+"""Intervals that may end between two stamps of a series: more are a mistake in the units of time."""
 EMPTY_AT_ONCE = 4096
 """Intervals without an event whose log-signatures are computed together."""
 MULTIPLES_AT_ONCE = 256
@@ -62,23 +64,32 @@ class Prefix:
         """The time up to which the series is known."""
         return max(self.online.start, self.last, self.boundaries.closed_until)
 
-    def check(self, arrival: Arrival) -> None:
-        """Refuse an arrival that is out of order, before it changes anything."""
+    def check_reach(self, time: float, show: Callable[[float], str] = str) -> None:
+        """Refuse a time before which so many intervals would end that it is most likely in other units."""
+        if time - self.reached > MOST_INTERVALS * self.boundaries.length:
+            raise StreamError(
+                f"More than {MOST_INTERVALS:,} intervals of the model would end before the stamp {show(time)}.",
+                "Check that it is in the units of time of the training data.",
+                where=Where(stamp=show(time)),
+            )
+
+    def check(self, arrival: Arrival, show: Callable[[float], str] = str) -> None:
+        """Refuse an arrival that is out of order, before it changes anything; `show` writes times as stamps."""
         time, closes, event = arrival
         if closes and (time < self.reached or time in (self.online.start, self.last)):
             raise StreamError(
-                f"The interval that began at {self.online.start} cannot end at {time}: the series is known up to "
-                f"{self.reached}, and an event at the end of an interval belongs to the next one.",
+                f"The interval that began at {show(self.online.start)} cannot end at {show(time)}: the series is known "
+                f"up to {show(self.reached)}, and an event at the end of an interval belongs to the next one.",
                 "Close the interval before observing the event.",
-                where=Where(stamp=time),
+                where=Where(stamp=show(time)),
             )
         if event is not None and (time < self.reached or time == self.last):
             raise StreamError(
-                f"The event at {time} is not after what is known already (the last event was at {self.last}, the "
-                f"series is known up to {self.reached}).",
+                f"The event at {show(time)} is not after what is known already (the last event was at "
+                f"{show(self.last)}, the series is known up to {show(self.reached)}).",
                 "Give events in order, and all observations of one stamp in one call; or pass reorder=window to the "
                 "predictor.",
-                where=Where(stamp=time),
+                where=Where(stamp=show(time)),
             )
 
     def advance_to(self, time: float) -> Iterator[Float64[np.ndarray, "interval lie"]]:
@@ -174,6 +185,7 @@ class AbstractBoundaries(abc.ABC):
         end: The end of the open interval; infinity while it is unknown.
         undisturbed_until: Events before this time change nothing here and need no check.
         closed_until: The last end of an interval that the user gave.
+        length: The length of all intervals; infinity if they do not end by themselves.
         changing: Names of the attributes that make up the state.
     """
 
@@ -181,6 +193,7 @@ class AbstractBoundaries(abc.ABC):
     end: float
     undisturbed_until: float
     closed_until: float = 0.0
+    length: float = math.inf
     changing: tuple[str, ...]
 
     @abc.abstractmethod

@@ -1,34 +1,44 @@
 """Predictors of the models that estimators train: features of windows, mixtures of models, late events."""
 
-from collections.abc import Callable, Iterator
+import abc
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Float64
 
 from logcde._typing import Numbers
+from logcde.embedding import InitialObservations
 from logcde.embedding.online import Values
-from logcde.errors import LogcdeError, ModelError
+from logcde.errors import ModelError
 from logcde.features import OnlineFeatures
 from logcde.features.online import row_of
-from logcde.features.windows import window_count
-from logcde.models.series import AbstractSeriesModel, EmbeddedModel, FeatureModel, Mixture
+from logcde.features.windows import Windows, window_count
+from logcde.models.forecast import ForecastModel
+from logcde.models.series import AbstractSeriesModel, EmbeddedModel, FeatureModel, Mixture, RowModel
 from logcde.online.abstract import AbstractPredictor
+from logcde.online.forecast import ForecastPredictor
 from logcde.online.predictor import Predictor
 from logcde.online.prefix import Arrival, Event
 from logcde.online.reordering import ReorderBuffer
-from logcde.streams import Partition, Schema
-from logcde.streams.stamps import read_stamps
+from logcde.online.serving import AbstractServingModel, serving_model
+from logcde.online.states import FORMAT, check_format, restoring
+from logcde.online.watching import RangeWatch, begun, copied, watch_of
+from logcde.streams import Clock, Partition, Schema, TrainingRanges
+from logcde.streams.clock import Time
+from logcde.streams.series_clock import begun_by, length_on, own_origin, time_on, with_origin_number, zero_for
 
-FORMAT = 1
 
-
-def predictor_of(model: AbstractSeriesModel, *, reorder: object = None) -> AbstractPredictor:
+def predictor_of(
+    model: AbstractSeriesModel, *, reorder: object = None, ranges: TrainingRanges | None = None
+) -> AbstractPredictor:
     """A predictor of one series for a model that an estimator trained.
 
     Args:
         model: The trained model.
         reorder: How late an event may arrive, as a time or duration; by default events arrive in order.
+        ranges: What the model was trained on. A series far outside of it is warned of, once for each reason.
 
     >>> from logcde import Streams
     >>> from logcde.estimators import LogCDERegressor
@@ -40,40 +50,83 @@ def predictor_of(model: AbstractSeriesModel, *, reorder: object = None) -> Abstr
     (1,)
     """
     if isinstance(model, EmbeddedModel):
-        return Predictor(model.sequence, reorder=reorder)
-    if isinstance(model, FeatureModel):
-        predictor: AbstractPredictor = FeaturePredictor(model)
+        return Predictor(model.sequence, reorder=reorder, ranges=ranges)
+    watch = watch_of(ranges, model.schema)
+    if isinstance(model, FeatureModel | RowModel):
+        predictor: AbstractPredictor = FeaturePredictor(model, watch=watch)
+    elif isinstance(model, ForecastModel):
+        predictor = ForecastPredictor(model, watch)
     elif isinstance(model, Mixture):
-        predictor = MixturePredictor(model)
+        predictor = MixturePredictor(model, watch=watch)
     else:
         raise ModelError(f"A {type(model).__name__} cannot predict event by event.")
-    return predictor if reorder is None else ReorderingPredictor(predictor, time_of(model.schema, reorder))
+    return predictor if reorder is None else ReorderingPredictor(predictor, length_on(model.schema.clock, reorder))
 
 
-def time_of(schema: Schema, stamp: object) -> float:
-    """The time of a stamp of the user's clock."""
-    return stamp if type(stamp) is float else float(schema.clock.times(read_stamps([stamp]))[0])
+class AbstractReader(abc.ABC):
+    """From the sums over windows of a growing series to outputs."""
+
+    @abc.abstractmethod
+    def __call__(self, windows: Windows, final: int) -> Float[np.ndarray, "output"]:
+        """The outputs; nothing that comes later changes the first `final` windows."""
+
+    @abc.abstractmethod
+    def copy(self) -> "AbstractReader":
+        """An independent reader of the same series."""
 
 
-def _restoring(restore: Callable[[], None]) -> None:
-    """Report any fault of a state as one error."""
-    try:
-        restore()
-    except (LogcdeError, KeyError, TypeError, ValueError, IndexError) as error:
-        raise ModelError(f"This state cannot be restored: it belongs to another model or schema ({error}).") from error
-
-
-def _check_format(state: dict[str, Any], kind: str) -> None:
-    if state.get("format") != FORMAT or state.get("kind") != kind:
-        raise ModelError(f"it is of kind {state.get('kind')!r} and format {state.get('format')!r}")
-
-
-class FeaturePredictor(AbstractPredictor):
-    """Predicts from the features of one growing series."""
+class HeadReader(AbstractReader):
+    """Reads the features of all windows."""
 
     def __init__(self, model: FeatureModel) -> None:
         self._model = model
+
+    def __call__(self, windows: Windows, final: int) -> Float[np.ndarray, "output"]:
+        """The head's outputs."""
+        return self._model.head(self._model.features.of_windows(windows))[0]
+
+    def copy(self) -> "HeadReader":
+        """The same: it keeps nothing."""
+        return self
+
+
+class RowReader(AbstractReader):
+    """Folds the rows of windows that are final into the state of a network, and adds those of the others."""
+
+    def __init__(self, model: RowModel, serving: AbstractServingModel) -> None:
+        self._model, self._serving = model, serving
+        nothing = np.zeros(0, bool)
+        self._state = serving.start(InitialObservations(np.zeros(0), nothing, nothing), np.zeros(0))
+        self._folded = 0
+
+    def __call__(self, windows: Windows, final: int) -> Float[np.ndarray, "output"]:
+        """The network's outputs."""
+        rows = self._model.features.of_windows(windows).values[0].astype(np.float64)
+        if final > self._folded:
+            self._state = self._serving.advance(self._state, rows[self._folded : final])
+            self._folded = final
+        return self._serving.predict(self._state, rows[self._folded :])
+
+    def copy(self) -> "RowReader":
+        """States are not changed in place, so both may keep the same one."""
+        return copy.copy(self)
+
+
+def reader_of(model: FeatureModel | RowModel) -> AbstractReader:
+    """The reader of a series of which nothing is known yet."""
+    return RowReader(model, serving_model(model.sequence)) if isinstance(model, RowModel) else HeadReader(model)
+
+
+class FeaturePredictor(AbstractPredictor):
+    """Predicts from the windows of one growing series."""
+
+    def __init__(
+        self, model: FeatureModel | RowModel, reader: AbstractReader | None = None, watch: RangeWatch | None = None
+    ) -> None:
+        self._model, self._watch = model, watch
         self._online = OnlineFeatures(model.features)
+        self._fresh = reader_of(model) if reader is None else reader
+        self._reader = self._fresh.copy()
 
     @property
     def schema(self) -> Schema:
@@ -92,11 +145,14 @@ class FeaturePredictor(AbstractPredictor):
 
     def begin(self, static: Numbers | None = None) -> "FeaturePredictor":
         """A predictor of another series."""
-        return FeaturePredictor(self._model)
+        return FeaturePredictor(self._model, self._fresh, begun(self._watch))
 
     def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
         """Take one event, later than all before."""
-        self._online.observe(time_of(self.schema, time), values)
+        row = row_of(self.schema, values)
+        self._online.observe(time, row)
+        if self._watch is not None:
+            self._watch.take(self._online.last, row)
 
     def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
         """Refuse a stamp before 0 or far beyond all training, and infinite values."""
@@ -117,19 +173,20 @@ class FeaturePredictor(AbstractPredictor):
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Predict as if the series ended at this time."""
-        time = None if at is None else time_of(self.schema, at)
-        return self._model.head(self._model.features.of_windows(self._online.windows(time)))[0]
+        return self._reader(self._online.windows(at), self._online.final)
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of windows that time has passed. One at which an event is, is over after it."""
-        time, width, last = time_of(self.schema, until), self._model.features.width, max(self.last, 0.0)
+        clock, width, last = self._online.clock, self._model.features.width, max(self.last, 0.0)
+        time = float(time_on(clock, until))
         if not time > last:
             return
         self.check(time, np.full(len(self.schema.channels), np.nan))
         open_window, reached = window_count(np.array([last, time]), width).tolist()
+        zero = zero_for(clock, until)
         for number in range(open_window, reached):
             end = max(number * width, last)
-            yield end, self.predict(end)
+            yield end + zero, self.predict(Time(end))
 
     def state(self) -> dict[str, Any]:
         """The sums over windows."""
@@ -139,16 +196,17 @@ class FeaturePredictor(AbstractPredictor):
         """Continue from what `state` returned."""
 
         def restore() -> None:
-            _check_format(state, "features")
+            check_format(state, "features")
             self._online = OnlineFeatures(self._model.features).restore(state["windows"])
+            self._reader, self._watch = self._fresh.copy(), begun(self._watch)
 
-        _restoring(restore)
+        restoring(restore)
         return self
 
     def copy(self) -> "FeaturePredictor":
         """An independent predictor that has observed the same."""
-        other = FeaturePredictor(self._model)
-        other._online = self._online.copy()
+        other = FeaturePredictor(self._model, self._fresh, copied(self._watch))
+        other._online, other._reader = self._online.copy(), self._reader.copy()
         return other
 
 
@@ -176,8 +234,11 @@ def share_windows(predictors: list[AbstractPredictor]) -> list[AbstractPredictor
 class MixturePredictor(AbstractPredictor):
     """Predicts from the predictors of all models of a mixture. Those with equal windows share their sums."""
 
-    def __init__(self, model: Mixture, members: list[AbstractPredictor] | None = None) -> None:
-        self._model = model
+    def __init__(
+        self, model: Mixture, members: list[AbstractPredictor] | None = None, watch: RangeWatch | None = None
+    ) -> None:
+        self._model, self._watch = model, watch
+        self._clock: Clock = model.schema.clock
         self._members = [predictor_of(one) for one in model.models] if members is None else members
         self._observing = share_windows(self._members)
 
@@ -198,14 +259,18 @@ class MixturePredictor(AbstractPredictor):
 
     def begin(self, static: Numbers | None = None) -> "MixturePredictor":
         """A predictor of another series."""
-        return MixturePredictor(self._model, [one.begin(static) for one in self._members])
+        return MixturePredictor(self._model, [one.begin(static) for one in self._members], begun(self._watch))
 
     def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
         """Give the event to all models, after each has checked it: all take it or none."""
-        stamp, row = time_of(self.schema, time), row_of(self.schema, values)
-        self.check(stamp, row)
+        clock = begun_by(self._clock, time)
+        moment, row = time_on(clock, time), row_of(self.schema, values)
+        self.check(float(moment), row)
         for one in self._observing:
-            one.observe(stamp, row, terms)
+            one.observe(moment, row, terms)
+        self._clock = clock
+        if self._watch is not None:
+            self._watch.take(float(moment), row)
 
     def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
         """Refuse what any of the models refuses."""
@@ -214,45 +279,56 @@ class MixturePredictor(AbstractPredictor):
 
     def close(self, time: object) -> None:
         """Refuse: intervals end by the rules of the models."""
-        self._members[0].close(time)
+        self._members[0].close(time_on(self._clock, time))
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Mix the predictions."""
-        time = None if at is None else time_of(self.schema, at)
+        time = None if at is None else time_on(self._clock, at)
         return self._model.mixed([np.asarray(one.predict(time), np.float64)[None] for one in self._members])[0]
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of the first model's intervals."""
-        for end, _ in self._members[0].ends(until):
-            yield end, self.predict(end)
+        zero = zero_for(self._clock, until)
+        for end, _ in self._members[0].ends(time_on(self._clock, until)):
+            yield end + zero, self.predict(Time(end))
 
     def state(self) -> dict[str, Any]:
         """The states of all models."""
-        return {"format": FORMAT, "kind": "mixture", "members": [one.state() for one in self._observing]}
+        origin = own_origin(self._clock, self.schema.clock)
+        members = [one.state() for one in self._observing]
+        return {"format": FORMAT, "kind": "mixture", "origin": origin, "members": members}
 
     def restore(self, state: dict[str, Any]) -> "MixturePredictor":
         """Continue from what `state` returned."""
 
         def restore() -> None:
-            _check_format(state, "mixture")
+            check_format(state, "mixture")
             members = [one.copy() for one in self._members]
             for one, part in zip(share_windows(members), state["members"], strict=True):
                 one.restore(part)
-            self._members, self._observing = members, share_windows(members)
+            clock = with_origin_number(self.schema.clock, state.get("origin"))
+            self._members, self._observing, self._clock = members, share_windows(members), clock
+            self._watch = begun(self._watch)
 
-        _restoring(restore)
+        restoring(restore)
         return self
 
     def copy(self) -> "MixturePredictor":
         """An independent predictor that has observed the same."""
-        return MixturePredictor(self._model, [one.copy() for one in self._members])
+        other = MixturePredictor(self._model, [one.copy() for one in self._members], copied(self._watch))
+        other._clock = self._clock
+        return other
 
 
 class ReorderingPredictor(AbstractPredictor):
-    """Holds events back for a window of time, and gives them to another predictor in order."""
+    """Holds events back for a window of time, and gives them to another predictor in order.
+
+    Where each series has its own origin, that is the stamp of the event that arrives first.
+    """
 
     def __init__(self, inner: AbstractPredictor, window: float) -> None:
         self._inner, self._buffer = inner, ReorderBuffer(window)
+        self._clock: Clock = inner.schema.clock
 
     @property
     def schema(self) -> Schema:
@@ -275,11 +351,13 @@ class ReorderingPredictor(AbstractPredictor):
 
     def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
         """Hold the event, and pass on those that nothing can precede any more."""
-        stamp, row = time_of(self.schema, time), row_of(self.schema, values)
+        clock = begun_by(self._clock, time)
+        stamp, row = float(time_on(clock, time)), row_of(self.schema, values)
         self.check(stamp, row)  # now, not when the event is released
         if np.isnan(row).all():
             return
         self._buffer.add(Arrival(stamp, event=Event(stamp, row, None if terms is None else np.asarray(terms))))
+        self._clock = clock
         for arrival in self._buffer.release():
             _pass(self._inner, arrival)
 
@@ -289,11 +367,11 @@ class ReorderingPredictor(AbstractPredictor):
 
     def close(self, time: object) -> None:
         """Refuse: intervals end by rules."""
-        self._inner.close(time)
+        self._inner.close(time_on(self._clock, time))
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Predict from all events up to this time, also those that are held."""
-        time = max(self._inner.last, self._buffer.newest) if at is None else time_of(self.schema, at)
+        time = Time(max(self._inner.last, self._buffer.newest)) if at is None else time_on(self._clock, at)
         held = self._buffer.held_until(time)
         ahead = self._inner.copy() if held else self._inner
         for arrival in held:
@@ -306,27 +384,30 @@ class ReorderingPredictor(AbstractPredictor):
 
     def state(self) -> dict[str, Any]:
         """The inner state and the events that are held."""
-        return {"format": FORMAT, "kind": "reorder", "inner": self._inner.state(), "held": self._buffer.state()}
+        origin = own_origin(self._clock, self.schema.clock)
+        head = {"format": FORMAT, "kind": "reorder", "origin": origin}
+        return {**head, "inner": self._inner.state(), "held": self._buffer.state()}
 
     def restore(self, state: dict[str, Any]) -> "ReorderingPredictor":
         """Continue from what `state` returned."""
 
         def restore() -> None:
-            _check_format(state, "reorder")
+            check_format(state, "reorder")
             buffer = self._buffer.copy()
             buffer.restore(state["held"])
-            self._inner, self._buffer = self._inner.copy().restore(state["inner"]), buffer
+            clock = with_origin_number(self.schema.clock, state.get("origin"))
+            self._inner, self._buffer, self._clock = self._inner.copy().restore(state["inner"]), buffer, clock
 
-        _restoring(restore)
+        restoring(restore)
         return self
 
     def copy(self) -> "ReorderingPredictor":
         """An independent predictor that has observed the same."""
         other = ReorderingPredictor(self._inner.copy(), self._buffer.window)
-        other._buffer = self._buffer.copy()
+        other._buffer, other._clock = self._buffer.copy(), self._clock
         return other
 
 
 def _pass(predictor: AbstractPredictor, arrival: Arrival) -> None:
     assert arrival.event is not None
-    predictor.observe(arrival.time, arrival.event.row, arrival.event.terms)
+    predictor.observe(Time(arrival.time), arrival.event.row, arrival.event.terms)

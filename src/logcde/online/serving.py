@@ -24,18 +24,21 @@ from logcde.kernels import serve
 from logcde.kernels.flow import DOUBLE, SINGLE, WIDEST
 from logcde.models import (
     AbstractOnlineModel,
+    AbstractScaling,
     Ensemble,
     IncrementRMSScaling,
     Mean,
     NoScaling,
     PerInterval,
     SequenceModel,
+    SoftLimit,
     Terminal,
 )
 from logcde.models.model import dtype_of
 from logcde.models.readout import ReadoutHead
-from logcde.streams import Partition, Schema
-from logcde.streams.stamps import read_stamps
+from logcde.online.watching import RangeWatch, watch_of
+from logcde.streams import Partition, Schema, TrainingRanges
+from logcde.streams.series_clock import length_on
 
 ModelState: TypeAlias = tuple[np.ndarray, ...]
 """What a model keeps of one series between intervals."""
@@ -52,12 +55,14 @@ class PredictorSetup:
         coordinates: How events are embedded.
         partition: The rule by which intervals end, None if the user closes them.
         window: How late events may arrive, None if not at all.
+        watch: Compares series with what the model was trained on, None if that is not known.
     """
 
     model: "AbstractServingModel"
     coordinates: Coordinates
     partition: Partition | None
     window: float | None
+    watch: RangeWatch | None = None
 
     @staticmethod
     def of(
@@ -66,6 +71,7 @@ class PredictorSetup:
         embedding: Embedding | None = None,
         partition: Partition | None = None,
         reorder: object = None,
+        ranges: TrainingRanges | None = None,
     ) -> "PredictorSetup":
         """Check the arguments of a predictor; those left out come from `model.spec`."""
         ahead = next((rule for rule in model.initial_rules if not rule.causal), None)
@@ -98,13 +104,10 @@ class PredictorSetup:
                 "Use logcde.OnlineEmbedding and the model's own start, advance and predict.",
             )
         rule = partition if partition is not None or model.spec is None else model.spec.partition
-        setup = PredictorSetup(serving_model(model), coordinates, rule, None)
-        window = None if reorder is None else setup.time(reorder)
+        watch = watch_of(ranges, coordinates.schema)
+        setup = PredictorSetup(serving_model(model), coordinates, rule, None, watch)
+        window = None if reorder is None else length_on(coordinates.schema.clock, reorder)
         return dataclasses.replace(setup, window=window)
-
-    def time(self, stamp: object) -> float:
-        """The time of a stamp of the user's clock."""
-        return float(self.coordinates.schema.clock.times(read_stamps([stamp]))[0])
 
     def check(self, time: float, row: np.ndarray) -> None:
         """Refuse an event with an infinite stamp, infinite values or the wrong number of values."""
@@ -158,11 +161,15 @@ def _has_kernel(model: SequenceModel) -> bool:
     return (
         type(dynamics) is LinearDynamics
         and type(dynamics.flow) in (Exponential, Euler)
-        and type(model.scaling) in (NoScaling, IncrementRMSScaling)
+        and type(_unlimited(model.scaling)) in (NoScaling, IncrementRMSScaling)
         and type(readout) is ReadoutHead
         and type(readout.rule) in (Terminal, PerInterval, Mean)
         and all(layer.bias is not None for layer in readout.layers)
     )
+
+
+def _unlimited(scaling: AbstractScaling) -> AbstractScaling:
+    return scaling.scaling if isinstance(scaling, SoftLimit) else scaling
 
 
 class LinearServingModel(AbstractServingModel):
@@ -175,8 +182,11 @@ class LinearServingModel(AbstractServingModel):
         self._initial, self._dtype = model.initial, np.dtype(model.initial.bias.dtype)
         generators = np.asarray(dynamics.field.generators())
         count, rows, _, blocks = generators.shape
-        scale = np.asarray(model.scaling(jnp.ones(basis.dimension, self._dtype), basis))
-        generators = generators * scale[:count, None, None, None]
+        scale = np.asarray(_unlimited(model.scaling)(jnp.ones(basis.dimension, self._dtype), basis))
+        self._limit = model.scaling.limit if isinstance(model.scaling, SoftLimit) else None
+        self._scale = scale.astype(np.float64)
+        if self._limit is None:
+            generators = generators * scale[:count, None, None, None]
         # The model's states are (row, block). Kernels take large blocks one by one, so these come first.
         places, shape = np.arange(rows * blocks).reshape(rows, blocks), (1, rows, blocks)
         if rows > WIDEST:
@@ -207,7 +217,7 @@ class LinearServingModel(AbstractServingModel):
     def advance(self, state: ModelState, logsigs: IntervalLogsigs) -> ModelState:
         """Copy the state and move the copy by the kernel."""
         hidden, total = state[0].copy(), state[1].copy()
-        self._server.advance(hidden, total, logsigs, *self._flow_arguments)
+        self._server.advance(hidden, total, self._limited(logsigs), *self._flow_arguments)
         return hidden, total
 
     def advance_many(self, states: list[ModelState], logsigs: list[IntervalLogsigs]) -> list[ModelState]:
@@ -217,7 +227,7 @@ class LinearServingModel(AbstractServingModel):
     def predict(self, state: ModelState, logsigs: IntervalLogsigs) -> Float[np.ndarray, "output"]:
         """One kernel call."""
         out = np.empty(self._outputs, self._dtype)
-        self._server.predict(*state, logsigs, *self._flow_arguments, *self._readout_arguments, out)
+        self._server.predict(*state, self._limited(logsigs), *self._flow_arguments, *self._readout_arguments, out)
         return out
 
     def predict_many(
@@ -228,8 +238,13 @@ class LinearServingModel(AbstractServingModel):
         hidden, totals = (np.stack(part) for part in zip(*states, strict=True))
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in logsigs])])
         flow, readout = self._flow_arguments, self._readout_arguments
-        self._server.predict_many(hidden, totals, np.concatenate(logsigs), offsets, *flow, *readout, out)
+        rows = self._limited(np.concatenate(logsigs))
+        self._server.predict_many(hidden, totals, rows, offsets, *flow, *readout, out)
         return out
+
+    def _limited(self, logsigs: IntervalLogsigs) -> IntervalLogsigs:
+        """Scaled and limited softly; without a limit, the scale is part of the generators."""
+        return logsigs if self._limit is None else self._limit * np.tanh(logsigs * self._scale / self._limit)
 
 
 class EnsembleServingModel(AbstractServingModel):

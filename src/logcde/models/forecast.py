@@ -1,0 +1,185 @@
+"""`ForecastModel`: values of many targets at any times ahead, each as a change against the last value."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int64
+
+from logcde.features.recent import AGE, AHEAD, LAST, Grouped, RecentFeatures
+from logcde.models.heads import AbstractHead
+from logcde.models.series import AbstractSeriesModel
+from logcde.streams import Schema, Streams
+
+NUMBERS_IN_MEMORY = 1 << 24
+"""Features that are in memory at once."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ShrunkLast:
+    """The last value of a channel, shrunk towards a centre by its age; the centre where there is no last value.
+
+    Args:
+        centre: What is expected of a target of which nothing is known.
+        age: Ages at which the share of the last value is known, increasing.
+        share: What is left of the difference between last value and centre, linear between these ages.
+
+    >>> ShrunkLast(10.0, np.array([0.0, 2.0]), np.array([1.0, 0.0]))(np.array([14.0, np.nan]), np.array([1.0, np.nan]))
+    array([12., 10.])
+    """
+
+    centre: float
+    age: Float64[np.ndarray, "knot"]
+    share: Float64[np.ndarray, "knot"]
+
+    def __call__(
+        self, last: Float64[np.ndarray, "question"], age: Float64[np.ndarray, "question"]
+    ) -> Float64[np.ndarray, "question"]:
+        """What to expect, from the last values and their ages at the time asked for."""
+        known = np.isfinite(last)
+        share = np.interp(np.where(known, age, 0.0), self.age, self.share)
+        return self.centre + np.where(known, share * (np.where(known, last, 0.0) - self.centre), 0.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HorizonHead(AbstractHead):
+    """Linear heads for several times ahead, and between these a mixture of the two nearest.
+
+    Args:
+        column: The feature that is the time ahead.
+        ahead: Times ahead that have weights of their own, increasing.
+        centre: Mean of each feature, which stands for missing ones.
+        spread: Standard deviation of each feature.
+        weight: Weights of the standardised features, for each time ahead.
+        bias: For each time ahead, what is added.
+        limit: Standardised features are clipped to [-limit, limit].
+
+    >>> weight = np.array([[0.0, 0.0], [0.0, 2.0]])  # (feature, time ahead)
+    >>> head = HorizonHead(0, np.array([1.0, 3.0]), np.zeros(2), np.ones(2), weight, np.zeros(2))
+    >>> head(np.array([[2.0, 1.0], [3.0, 1.0], [3.0, np.nan]], np.float32))[:, 0]
+    array([1., 2., 0.])
+    """
+
+    column: int
+    ahead: Float64[np.ndarray, "knot"]
+    centre: Float64[np.ndarray, "feature"]
+    spread: Float64[np.ndarray, "feature"]
+    weight: Float64[np.ndarray, "feature knot"]
+    bias: Float64[np.ndarray, "knot"]
+    limit: float = 8.0
+
+    def __call__(self, rows: Float32[np.ndarray, "question feature"]) -> Float64[np.ndarray, "question output"]:
+        """One product for each row, so that other rows do not change its rounding."""
+        each = np.einsum("qf,fk->qk", self.standardised(rows), self.weight) + self.bias
+        return (each * self.mixture(rows[:, self.column])).sum(axis=1)[:, None]
+
+    def standardised(self, rows: Float32[np.ndarray, "question feature"]) -> Float64[np.ndarray, "question feature"]:
+        """Features of mean 0 and spread 1, with 0 for missing ones."""
+        scaled = (np.ascontiguousarray(rows) - self.centre) / self.spread
+        return np.clip(np.nan_to_num(scaled, nan=0.0), -self.limit, self.limit)
+
+    def mixture(self, ahead: Float32[np.ndarray, "question"]) -> Float64[np.ndarray, "question knot"]:
+        """Weights of the times ahead, at most two of them above 0 and 1 in sum."""
+        return np.stack([np.interp(ahead, self.ahead, one) for one in np.eye(len(self.ahead))], axis=1)
+
+    @property
+    def size(self) -> int:
+        """Weights and biases."""
+        return self.weight.size + self.bias.size
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TargetForecast:
+    """How one target is forecast: the shrunk last value plus a weighted sum of heads.
+
+    Args:
+        channel: The channel that the target is a value of; None if it is none of them.
+        base: The shrunk last value.
+        heads: Each predicts the change against the shrunk last value from a row of features.
+        ahead: Times ahead at which the weights of the heads are known, increasing.
+        weight: Weights there, at least 0 and together at most 1, linear between these times.
+    """
+
+    channel: int | None
+    base: ShrunkLast
+    heads: tuple[AbstractHead, ...]
+    ahead: Float64[np.ndarray, "knot"]
+    weight: Float64[np.ndarray, "head knot"]
+
+    def expected(self, rows: Float32[np.ndarray, "question feature"]) -> Float64[np.ndarray, "question"]:
+        """The shrunk last value."""
+        return self.base(*last_and_age(rows, self.channel))
+
+    def __call__(self, rows: Float32[np.ndarray, "question feature"]) -> Float64[np.ndarray, "question"]:
+        """The forecast of each question."""
+        found = self.expected(rows)
+        for weight, head in zip(self.weight, self.heads, strict=True):
+            found = found + np.interp(rows[:, AHEAD], self.ahead, weight) * head(rows)[:, 0]
+        return found
+
+
+def last_and_age(
+    rows: Float32[np.ndarray, "question feature"], channel: int | None
+) -> tuple[Float64[np.ndarray, "question"], Float64[np.ndarray, "question"]]:
+    """The last value of the channel in question and its age at the time asked for, NaN where there is none."""
+    if channel is None:
+        return np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    return rows[:, LAST].astype(np.float64), rows[:, AGE].astype(np.float64)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ForecastModel(AbstractSeriesModel):
+    """Forecasts of all targets after any prefix of a series.
+
+    Args:
+        features: What is read of a prefix.
+        targets: The forecasts of each target.
+    """
+
+    features: RecentFeatures
+    targets: tuple[TargetForecast, ...]
+
+    def __call__(self, streams: Streams) -> Float64[np.ndarray, "series output"]:
+        """All targets at the horizon of each series, from what was observed before."""
+        return self.answers(Grouped.of(streams), np.arange(len(streams)), streams.horizon)
+
+    def answers(
+        self,
+        grouped: Grouped,
+        series: Int64[np.ndarray, "question"],
+        time: Float64[np.ndarray, "question"],
+        asked: Bool[np.ndarray, "question output"] | None = None,
+    ) -> Float64[np.ndarray, "question output"]:
+        """Forecast from the observations before each time; every answer depends on its own series and time only.
+
+        Args:
+            grouped: The observations.
+            series: The series of each question.
+            time: The time of each question.
+            asked: Which targets to forecast, by default all. The others are NaN.
+        """
+        out = np.full((len(time), len(self.targets)), np.nan)
+        prefixes, place = grouped.prefixes(series, time).distinct()
+        order = np.argsort(place, kind="stable")
+        size = max(1, NUMBERS_IN_MEMORY // len(self.features.names(0)))
+        for first in range(0, len(order), size):
+            chosen = order[first : first + size]
+            used, of = np.unique(place[chosen], return_inverse=True)
+            part = prefixes[used]
+            brief = self.features.brief(grouped, part)
+            for number, target in enumerate(self.targets):
+                wanted = np.arange(len(chosen)) if asked is None else np.flatnonzero(asked[chosen, number])
+                if len(wanted):
+                    mine = chosen[wanted]
+                    rows = self.features.rows(grouped, part, of[wanted], time[mine], target.channel, brief)
+                    out[mine, number] = target(rows) + self.features.level(target.channel)
+        return out
+
+    @property
+    def schema(self) -> Schema:
+        """The channels of the training series."""
+        return self.features.schema
+
+    @property
+    def size(self) -> int:
+        """Numbers of all heads."""
+        return sum(head.size for target in self.targets for head in target.heads)
