@@ -2,6 +2,6 @@
 
 from jaxtyping import install_import_hook
 
-CHECKED = ["architectures", "choosing", "data", "forecaster", "learners", "saving", "training"]
+CHECKED = ["choosing", "data", "forecaster", "learners", "queries", "saving", "training"]
 with install_import_hook([f"logcde.estimators.{name}" for name in CHECKED], "beartype.beartype"):
     import logcde.estimators  # noqa: F401

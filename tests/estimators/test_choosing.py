@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import logcde as lc
-from logcde.estimators import LogCDEClassifier, LogCDERegressor, LogSLiCE
+from logcde.errors import LogcdeWarning
+from logcde.estimators import LogCDEClassifier, LogCDERegressor, LogSLiCE, WindowRidge
 from logcde.estimators.choosing import (
     choose_embedding,
     choose_held_out,
@@ -16,7 +17,7 @@ from tests.estimators.series import QUICK, labels, streams, values
 
 def test_choices_have_value_and_reason():
     classifier = LogCDEClassifier(**QUICK).fit(values(missing=0.3), labels())
-    assert str(classifier.choices_["counts"]) == "True (channels are observed at different times)"
+    assert str(classifier.choices_["counts"]) == "False (a network that counts does not stand a denser feed)"
     assert str(classifier.choices_["steps"]) == "20 (as given)"
     assert classifier.model_.partition == lc.Partition.every(1.0)
     assert classifier.model_.embedding.depth == 1
@@ -72,6 +73,32 @@ def test_choose_embedding_depth(steps, channels, depth):
     partition = choose_partition(None, many, 1.0).value
     embedding, choices = choose_embedding(None, None, True, None, many, partition)
     assert embedding.depth == choices["depth"].value == depth
+
+
+def test_empty_intervals_say_nothing_about_depth():
+    """Bursts of five events, far apart: intervals between them are empty, those of a burst hold its order."""
+    times = np.concatenate([start + np.arange(5) / 8 for start in (0, 40, 80)])
+    bursts = lc.Streams.from_arrays([times], [np.ones((15, 2))], horizon=81.0)
+    embedding, choices = choose_embedding(None, None, True, None, bursts, lc.Partition.every(3.0))
+    assert embedding.depth == 2
+    assert choices["depth"].reason == "intervals hold several events, and depth 2 encodes their order"
+
+
+def test_partitions_that_leave_most_intervals_empty_are_warned_of():
+    series = lc.Streams.from_arrays([[0.0, 1.0, 2.0]], [np.ones((3, 2))], horizon=100.0)
+    with pytest.warns(LogcdeWarning, match=r"leaves most intervals empty: only 3 of 100 hold an event\. .*FirstStamp"):
+        choose_embedding(None, None, True, None, series, lc.Partition.every(1.0))
+
+
+def test_observation_windows_that_are_mostly_empty_are_warned_of():
+    """A common zero of time, as given, with series that begin long after it."""
+    starts = np.array([0.0, 5.0, 400.0, 800.0])
+    late = lc.Streams.from_arrays([start + np.arange(8.0) for start in starts], list(values()[:4]), origin=0.0)
+    found = r"such as that of series 0: it has events from 0.0 to 7.0, but goes from 0.0 to 807.0\. .*FirstStamp"
+    with pytest.warns(LogcdeWarning, match=found):
+        LogCDERegressor(learner=WindowRidge(units=0)).fit(late, starts)
+    again = lc.Streams.from_frame(late.to_frame(), origin=lc.streams.FirstStamp())
+    LogCDERegressor(learner=WindowRidge(units=0)).fit(again, starts)
 
 
 def test_near_fraction_changes_rounding_only():

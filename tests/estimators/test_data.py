@@ -1,5 +1,6 @@
 """All input forms of the same data give the same predictions."""
 
+import dataclasses
 import datetime
 
 import numpy as np
@@ -7,7 +8,9 @@ import pandas
 import polars
 import pytest
 
-from logcde.estimators import LogCDEClassifier, LogCDERegressor, Long, Wide
+from logcde.errors import LogcdeWarning, StreamError
+from logcde.estimators import LogCDEClassifier, LogCDERegressor, LogCDETransformer, Long, Wide, WindowRidge
+from logcde.streams import NumericClock, Streams
 from tests.estimators.series import COUNT, QUICK, STEPS, labels, streams, values
 
 
@@ -74,6 +77,15 @@ def test_datetimes_count_from_first_stamp_of_each_series():
 
     regressor = LogCDERegressor(table=Long(), **QUICK).fit(dated(2020), values()[:, -1, 0])
     np.testing.assert_array_equal(regressor.predict(dated(2020)), regressor.predict(dated(2024)))
+    begun = dated(2024)[:1]
+    assert regressor.predict(begun).shape == (1,)
+    online = regressor.online()
+    online.observe(begun["time"][0], {begun["channel"][0]: begun["value"][0]})
+    np.testing.assert_allclose(
+        online.predict(begun["time"][0] + regressor.gap_ * datetime.timedelta(hours=1)),
+        regressor.predict(begun),
+        rtol=1e-5,
+    )
 
 
 def test_series_longer_than_in_training():
@@ -95,3 +107,49 @@ def test_constant_channel_and_single_observation():
     assert np.isfinite(LogCDEClassifier(**QUICK).fit(constant, labels()).predict_proba(constant)).all()
     single = values()[:, :1]
     assert np.isfinite(LogCDEClassifier(**QUICK).fit(single, labels()).predict_proba(single)).all()
+
+
+def test_arrays_with_channels_first(expected):
+    def turned(seed=0):
+        return np.swapaxes(values(seed, 0.3), 1, 2)
+
+    classifier = LogCDEClassifier(channels_first=True, **QUICK).fit(turned(), labels())
+    np.testing.assert_array_equal(classifier.predict_proba(turned(1)), expected)
+    np.testing.assert_array_equal(classifier.predict_proba(list(turned(1))), expected)
+    assert classifier.n_features_in_ == 2
+    features = LogCDETransformer(channels_first=True).fit_transform(turned())
+    np.testing.assert_array_equal(features, LogCDETransformer().fit_transform(values(missing=0.3)))
+
+
+def test_arrays_whose_axes_are_mistaken_are_told():
+    long = np.random.default_rng(0).normal(size=(COUNT, 2, 64))  # as in aeon
+    with pytest.warns(LogcdeWarning, match="read as 24 series of 2 steps with 64 channels.*channels_first=True"):
+        LogCDEClassifier(learner=WindowRidge(units=0)).fit(long, labels())
+    classifier = LogCDEClassifier(learner=WindowRidge(units=0)).fit(np.swapaxes(long, 1, 2), labels())
+    with pytest.raises(
+        StreamError, match="2 steps with 64 channels, but there are 2 names of channels.*channels_first"
+    ):
+        classifier.predict(long)
+    ragged = [np.zeros((2, 7 + number)) for number in range(COUNT)]
+    with pytest.raises(StreamError, match="equally many rows.*channels_first=True"):
+        LogCDEClassifier().fit(ragged, labels())
+
+
+def test_series_to_predict_are_put_on_the_clock_of_training():
+    """Streams that are read by themselves count from elsewhere: a late series, or a later table."""
+    times = [np.arange(STEPS) + start for start in np.arange(COUNT) / 4]
+    regressor = LogCDERegressor(learner=WindowRidge(units=0))
+    regressor.fit(Streams.from_arrays(times, list(values()), horizon=20.0), values()[:, -1, 0])
+    late = Streams.from_arrays([np.arange(4) / 64 + 5.0], [values()[0, :4]], horizon=6.0)
+    alone = Streams.from_arrays([np.arange(4) / 64 + 5.0], [values()[0, :4]], origin=5.0)
+    assert (late.schema.clock, alone.schema.clock) == (NumericClock(), NumericClock(5.0))
+    ended = dataclasses.replace(late, horizon=np.array([5.0 + 3 / 64]))
+    np.testing.assert_array_equal(regressor.predict(alone), regressor.predict(ended))
+
+    epochs = LogCDERegressor(learner=WindowRidge(units=0))
+    epochs.fit(Streams.from_arrays([one + 1.7e9 for one in times], list(values())), values()[:, -1, 0])
+    later = Streams.from_arrays([times[0] + 1.7e9 + 2.0], [values()[0]])
+    again = Streams.from_arrays([times[0] + 1.7e9 + 2.0], [values()[0]], schema=epochs.schema_)
+    np.testing.assert_array_equal(epochs.predict(later), epochs.predict(again))
+    with pytest.raises(StreamError, match=r"at 1699999999.0: this is before 1700000000.0, from where the clock counts"):
+        epochs.predict(Streams.from_arrays([times[0] + 1.7e9 - 1.0], [values()[0]]))

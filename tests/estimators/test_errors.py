@@ -3,8 +3,10 @@ import pandas
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from logcde.errors import LogcdeError, StreamError
+from logcde.errors import LogcdeError, NonFinitePredictionError, OutOfRangeWarning, StreamError
 from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegressor, Long, WindowRidge
+from logcde.streams import Streams
+from tests.estimators import unstable
 from tests.estimators.series import COUNT, QUICK, labels, streams, values
 
 
@@ -129,4 +131,48 @@ def test_score_warns_of_unknown_class(fitted):
 def test_too_many_channels_are_refused():
     many = np.zeros((2, 1, 20_001))
     with pytest.raises(StreamError, match=r"There are 20,001 channels; an estimator learns from at most 20,000\."):
-        LogCDEClassifier().fit(many, [0, 1])
+        LogCDEClassifier(channels_first=False).fit(many, [0, 1])
+
+
+@pytest.mark.filterwarnings("ignore::logcde.errors.OutOfRangeWarning")
+@pytest.mark.parametrize(
+    ("fitted", "method"),
+    [("classifier", "predict_proba"), ("classifier", "predict"), ("regressor", "predict"), ("forecaster", "predict")],
+)
+def test_series_that_is_not_finite_is_named_and_the_others_are_predicted(fitted, method):
+    estimator, feed = getattr(unstable, fitted)(), unstable.feed()
+    with pytest.raises(NonFinitePredictionError, match=f"series '{unstable.LOST}' is not finite") as caught:
+        getattr(estimator, method)(feed)
+    error = caught.value
+    assert (error.series, error.where.series) == ((unstable.LOST,), unstable.LOST)
+    others = (estimator.predict_proba if fitted == "classifier" else estimator.predict)(feed[[0, 2]])
+    np.testing.assert_array_equal(error.predictions[[0, 2]], others)
+    assert np.isnan(error.predictions[1]).all()
+
+
+def test_series_far_outside_of_training_are_warned_of_in_one_sentence_for_each_call():
+    estimator = unstable.regressor()
+    assert np.isfinite(estimator.predict(unstable.series_of([8] * 5, seed=2))).all()
+    dense = Streams.from_arrays([np.arange(40) / 50] * 2, [np.ones((40, 1))] * 2, ["a"], 1.0, ids=["dense", "too"])
+    for method in ("predict", "score", "explain"):
+        arguments = ([1.0, 2.0],) if method == "score" else ()
+        with pytest.warns(OutOfRangeWarning, match="^2 of 2 series lie far .* Series 'dense' has .* within") as caught:
+            getattr(estimator, method)(dense, *arguments)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+        assert (caught[0].message.found.series, caught[0].message.found.worst[0].series) == (2, "dense")
+
+
+def test_estimators_saved_without_ranges_say_nothing(tmp_path):
+    estimator = LogCDERegressor(learner=WindowRidge(units=5)).fit(unstable.series_of([8] * 12), np.arange(12.0))
+    estimator.save(tmp_path / "with")
+    again = LogCDERegressor.load(tmp_path / "with")
+    for name in ("lowest", "highest", "most", "silence", "longest", "channels", "unit"):
+        np.testing.assert_array_equal(getattr(again.ranges_, name), getattr(estimator.ranges_, name))
+    with pytest.warns(OutOfRangeWarning):
+        again.predict(unstable.feed())
+    del again.ranges_
+    again.save(tmp_path / "without")
+    older = LogCDERegressor.load(tmp_path / "without")
+    assert np.isfinite(older.predict(unstable.feed())).all()
+    assert np.isfinite(older.online().predict(at=1.0)).all()

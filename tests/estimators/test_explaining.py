@@ -3,7 +3,7 @@ import pytest
 
 import logcde as lc
 from logcde.errors import ModelError
-from logcde.estimators import LogCDEClassifier, LogCDERegressor, WindowRidge
+from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegressor, WindowRidge
 from logcde.streams.transforms import keep_observations
 from tests.estimators.series import QUICK, labels, streams, values
 
@@ -39,3 +39,14 @@ def test_features_cannot_be_attributed_to_observations():
         lc.attribute(classifier.model_, streams()[:1])
     with pytest.raises(ModelError, match="0 parts"):
         classifier.explain(values(), parts=0)
+
+
+def test_explanation_of_a_forecast_is_in_recent_observations_of_its_channel():
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.normal(size=(60, 12, 2)), axis=1)
+    forecaster = LogCDEForecaster(random_state=0).fit(X)
+    found = np.abs(forecaster.explain(X[:20], at=13.0, output=1, parts=3)).mean(axis=0)
+    assert np.unravel_index(found.argmax(), found.shape) == (1, 2)
+    assert found[1, 2] > 5 * found[0].max()
+    with pytest.raises(ModelError, match="no target number 2. Give a number from 0 to 1"):
+        forecaster.explain(X, output=2)

@@ -3,9 +3,10 @@ import pandas
 import pytest
 
 import logcde as lc
-from logcde.errors import LogcdeError
+from logcde.errors import LogcdeError, OutOfRangeWarning
 from logcde.estimators import LogCDEForecaster, LogSLiCE, Long
-from logcde.estimators.forecaster import embed_queries, queries_at, queries_of_targets
+from logcde.estimators.forecaster import embed_queries
+from logcde.estimators.queries import queries_at, queries_of_targets
 from tests.estimators.series import COUNT, QUICK, STEPS, streams, values
 
 
@@ -28,9 +29,9 @@ def test_prediction_uses_past_observations_only(fitted):
     array = values(1, 0.3)
     before = fitted.predict(lc.Streams.from_dense(array, channels=["a", "b"]), at=[1.0, 3.0])
     array[:, 3:] += 100.0
-    np.testing.assert_array_equal(
-        before, fitted.predict(lc.Streams.from_dense(array, channels=["a", "b"]), at=[1.0, 3.0])
-    )
+    with pytest.warns(OutOfRangeWarning, match="values of 'b' such as"):
+        after = fitted.predict(lc.Streams.from_dense(array, channels=["a", "b"]), at=[1.0, 3.0])
+    np.testing.assert_array_equal(before, after)
 
 
 def test_embed_queries_excludes_observation_at_query_time():

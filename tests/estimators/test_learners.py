@@ -4,18 +4,23 @@ import dataclasses
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
 
-from logcde.errors import TrainingError
-from logcde.estimators.learners import Auto, Blend, LogSLiCE, WindowBoosting, WindowRidge, WindowTrees
+from logcde.errors import LogcdeError, TrainingError
+from logcde.estimators.choosing import brief
+from logcde.estimators.learners import Auto, Blend, DeepSLiCE, LogSLiCE, WindowBoosting, WindowRidge, WindowTrees
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
 from logcde.estimators.learners.blend import weights_of
+from logcde.estimators.learners.boosting import boosted
 from logcde.estimators.learners.folds import folds_of
 from logcde.estimators.learners.ridge import LIMIT, PENALTIES, fit_ridge
+from logcde.estimators.training import Regularisation
+from logcde.models import Ensemble
 from logcde.models.heads import log_softmax
-from logcde.models.series import EmbeddedModel, FeatureModel, Mixture
+from logcde.models.series import EmbeddedModel, FeatureModel, Mixture, RowModel, networks_of
 from logcde.streams import Streams
 
-RIDGE, TREES, BOOSTING = WindowRidge(units=60), WindowTrees(trees=40), WindowBoosting(rounds=15)
+RIDGE, TREES, BOOSTING = WindowRidge(units=60), WindowTrees(trees=40), WindowBoosting(rounds=15, rate=0.2, share=1.0)
 
 
 def task(targets, classes, seed=0, weight=None, streams=None) -> Task:
@@ -177,6 +182,33 @@ def test_trees_that_saw_every_series_predict_the_mean():
     assert (held_out > 90).all()
 
 
+@pytest.mark.parametrize("classes", [2, 3, None])
+def test_boosting_chooses_its_rounds_by_series_left_out(classes):
+    learner, one = WindowBoosting(rounds=100, rate=0.1, share=1.0), random_classes(90, classes or 3)
+    of_noise = learner.fit(task(one, classes), held_out=True).choices["rounds"].value
+    learnt = learner.fit(task(one, classes, streams=levels(one)), held_out=True)
+    assert of_noise < learnt.choices["rounds"].value <= 100
+    head = learnt.model.head.head if classes is not None else learnt.model.head
+    trees = head.head if classes == 2 else head
+    assert len(trees.roots) == learnt.choices["rounds"].value * len(trees.bias)
+
+
+def test_boosting_of_constant_features_predicts_the_mean():
+    rows, targets = np.full((30, 4), 0.3, np.float32), np.arange(30.0)
+    trees = boosted(HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=1), rows, targets)
+    np.testing.assert_allclose(trees(np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)), 14.5)
+
+
+def test_trees_read_their_features_in_whole_rows():
+    """Constant features before those that vary are left out of boosting, and skipped in prediction."""
+    rows = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    rows[:, [0, 2]] = 1.0
+    targets = rows[:, 1] - rows[:, 4]
+    trees = boosted(HistGradientBoostingRegressor(max_iter=30, min_samples_leaf=2), rows, targets)
+    assert set(trees.feature) == {-1, 1, 3, 4}
+    assert np.mean((trees(rows)[:, 0] - targets) ** 2) < 0.1 * targets.var()
+
+
 def test_weights_find_the_better_of_two():
     rng = np.random.default_rng(0)
     targets = rng.normal(size=200)
@@ -230,8 +262,8 @@ def test_blend_keeps_what_helps():
     learnt = Blend((Fixed(0.5), Fixed(0.97))).fit(one, held_out=True)
     assert isinstance(learnt.model, FeatureModel)
     assert [choice.value for choice in learnt.choices.values()] == [0.0, 1.0]
-    assert list(learnt.choices) == ["Fixed 1", "Fixed 2"]
-    assert "log loss" in learnt.choices["Fixed 1"].reason
+    assert list(learnt.choices) == ["Fixed(right=0.5)", "Fixed(right=0.97)"]
+    assert "log loss" in learnt.choices["Fixed(right=0.5)"].reason
 
 
 def test_blend_of_probabilities():
@@ -255,7 +287,7 @@ def test_blend_with_a_network(classes):
     one = task(targets if classes else 100.0 + targets, classes, streams=streams)
     learner = LogSLiCE(steps=5, hidden=8, validation=0.0, folds=2)
     learnt = Blend((learner, RIDGE)).fit(one, held_out=True)
-    assert set(learnt.choices) >= {"LogSLiCE", "WindowRidge"}
+    assert set(learnt.choices) >= {brief(learner), brief(RIDGE)}
     assert np.isfinite(learnt.held_out).all()
     assert learnt.held_out.shape == (24, classes or 1)
     alone = learner.fit(one, held_out=True)
@@ -265,10 +297,87 @@ def test_blend_with_a_network(classes):
     assert learner.fit(one, held_out=False).held_out is None
 
 
+DEEP = DeepSLiCE(hidden=16, layers=1, steps=80, rate=2e-2, windows=8, folds=2)
+
+
+@pytest.mark.parametrize("classes", [2, None])
+def test_deep_predicts_series_left_out(classes):
+    targets = random_classes(60)
+    one = task(targets if classes else 100.0 + targets, classes, streams=levels(targets))
+    learnt = Blend((DEEP, RIDGE)).fit(one, held_out=True)
+    assert set(learnt.choices) >= {brief(DEEP), brief(RIDGE)}
+    alone = DEEP.fit(one, held_out=True)
+    assert isinstance(alone.model, RowModel)
+    assert ("temperature" in alone.choices) == (classes is not None)
+    constant = one.loss(np.tile(one.constant, (60, 1)))
+    assert one.loss(alone.held_out) < 0.5 * constant
+    later = task(one.targets, classes, streams=levels(targets, seed=7))
+    assert later.loss(alone.model(later.streams)) < 0.5 * constant
+
+
+def test_deep_knows_nothing_of_series_left_out():
+    """The target of a series changes what is predicted for others, and not for itself."""
+    targets = np.random.default_rng(0).normal(size=24)
+    learner = dataclasses.replace(DEEP, steps=5)
+    one, other = (
+        learner.fit(task(part, None, streams=noise(24)), held_out=True).held_out[:, 0]
+        for part in (targets, np.append(targets[:-1], 1e3))
+    )
+    assert one[-1] == other[-1]
+    assert (one != other).sum() >= 12
+
+
+def test_sample_weights_change_deep():
+    targets = random_classes(60)
+    weighted = DEEP.fit(task(targets, 2, weight=np.where(targets == 1, 1.9, 0.1)), held_out=False)
+    plain = DEEP.fit(task(targets, 2), held_out=False)
+    shares = [np.exp(log_softmax(one.model(noise(50, 3))))[:, 1].mean() for one in (plain, weighted)]
+    assert shares[1] > shares[0] + 0.15
+
+
+@pytest.mark.parametrize("classes", [2, None])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        DeepSLiCE(hidden=4, layers=1, steps=5, windows=8, members=2),
+        LogSLiCE(hidden=4, widths=(), steps=5, members=2),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_members_predict_as_one(learner, classes):
+    targets = random_classes(24)
+    one = task(targets if classes else 100.0 + targets, classes, streams=levels(targets))
+    model = learner.fit(one, held_out=False).model
+    assert isinstance(model.sequence, Ensemble)
+    each = [dataclasses.replace(model, sequence=member)(one.streams) for member in networks_of(model.sequence)]
+    assert not np.allclose(*each)
+    if classes:
+        expected = np.mean([np.exp(log_softmax(part)) for part in each], axis=0)
+        np.testing.assert_allclose(np.exp(log_softmax(model(one.streams))), expected, rtol=1e-4)
+    else:
+        np.testing.assert_allclose(model(one.streams), np.mean(each, axis=0), rtol=1e-5)
+
+
+def test_regularisation_changes_training():
+    one = task(random_classes(24), 2)
+    found = [
+        LogSLiCE(hidden=4, widths=(), steps=8, regularisation=part).fit(one, held_out=False).model(one.streams)
+        for part in (
+            Regularisation((), 0.0, 0.0, 0.0),
+            Regularisation((0.5,), 0.0, 0.0, 0.0),
+            Regularisation((), 0.5, 0.0, 0.0),
+            Regularisation((), 0.0, 20.0, 0.0),
+            Regularisation((), 0.0, 0.0, 0.3),
+        )
+    ]
+    for number, part in enumerate(found):
+        assert not any(np.allclose(part, other) for other in found[:number])
+
+
 def test_budget_stops_further_learners():
     one = task(random_classes(30), 2)
-    assert list(Auto((RIDGE, TREES), budget=0.0).fit(one, held_out=False).choices) == ["WindowRidge"]
-    assert list(Auto((RIDGE, TREES)).fit(one, held_out=False).choices) == ["WindowRidge", "WindowTrees"]
+    assert list(Auto((RIDGE, TREES), budget=0.0).fit(one, held_out=False).choices) == [brief(RIDGE)]
+    assert list(Auto((RIDGE, TREES)).fit(one, held_out=False).choices) == [brief(RIDGE), brief(TREES)]
 
 
 def test_blend_of_nothing_is_refused():
@@ -284,3 +393,24 @@ def test_same_seed_same_model():
         np.testing.assert_array_equal(first.held_out, second.held_out)
         other = learner.fit(dataclasses.replace(one, seed=1), held_out=True)
         assert not np.array_equal(other.held_out, first.held_out)
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda: WindowRidge(units=-1), r"WindowRidge\(units=-1\) is not possible. Give a whole number of at least 0"),
+        (lambda: WindowRidge(biases=-1), r"WindowRidge\(biases=-1\)"),
+        (lambda: WindowTrees(trees=0), r"WindowTrees\(trees=0\)"),
+        (lambda: WindowBoosting(rounds=0), r"WindowBoosting\(rounds=0\)"),
+        (lambda: WindowBoosting(rate=0.0), r"WindowBoosting\(rate=0.0\) is not possible. Give a positive"),
+        (lambda: WindowBoosting(leaves=1), r"WindowBoosting\(leaves=1\).* at least 2"),
+        (lambda: WindowBoosting(folds=1), r"WindowBoosting\(folds=1\).* at least 2"),
+        (lambda: Auto(budget=-1.0), r"Auto\(budget=-1.0\)"),
+        (lambda: Auto(learners=()), "nothing to compare"),
+        (lambda: LogSLiCE(steps=0), r"LogSLiCE\(steps=0\)"),
+        (lambda: LogSLiCE(validation=1.0), r"validation=1.0"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused(make, found):
+    with pytest.raises(LogcdeError, match=found):
+        make()

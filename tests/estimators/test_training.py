@@ -15,7 +15,7 @@ def test_temperature_is_fitted_to_held_out_series(tmp_path, monkeypatch):
     calibrated = LogCDEClassifier(**options).fit(streams(), labels())
     temperature = calibrated.choices_["temperature"].value
     assert temperature != 1.0
-    monkeypatch.setattr("logcde.estimators.learners.networks.with_temperature", lambda model, temperature: model)
+    monkeypatch.setattr("logcde.estimators.learners.gradients.with_temperature", lambda model, temperature: model)
     raw = LogCDEClassifier(**options).fit(streams(), labels())
     assert calibrated.predict(streams(1)).tolist() == raw.predict(streams(1)).tolist()
     expected = jax.nn.softmax(np.log(raw.predict_proba(streams(1))) / temperature)

@@ -39,11 +39,11 @@ class AbstractAdapter:
 
     def _fit(self, X: Any, y: np.ndarray) -> Any:
         parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
-        self.estimator_ = self._wrapped(**parameters).fit(_steps_first(X), y)  # type: ignore[attr-defined]
+        self.estimator_ = self._wrapped(**parameters, channels_first=True).fit(X, y)  # type: ignore[attr-defined]
         return self
 
     def _predict(self, X: Any) -> np.ndarray:
-        return self.estimator_.predict(_steps_first(X))
+        return self.estimator_.predict(X)
 
 
 class LogCDEAeonClassifier(AbstractAdapter, BaseClassifier):
@@ -57,7 +57,7 @@ class LogCDEAeonClassifier(AbstractAdapter, BaseClassifier):
     _wrapped = LogCDEClassifier
 
     def _predict_proba(self, X: Any) -> np.ndarray:
-        return self.estimator_.predict_proba(_steps_first(X))
+        return self.estimator_.predict_proba(X)
 
 
 class LogCDEAeonRegressor(AbstractAdapter, BaseRegressor):
@@ -69,8 +69,3 @@ class LogCDEAeonRegressor(AbstractAdapter, BaseRegressor):
 
     _tags: ClassVar = TAGS
     _wrapped = LogCDERegressor
-
-
-def _steps_first(collection: Any) -> Any:
-    """Swap the axes of each series to (step, channel)."""
-    return np.swapaxes(collection, 1, 2) if isinstance(collection, np.ndarray) else [one.T for one in collection]

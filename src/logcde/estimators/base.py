@@ -1,19 +1,29 @@
-"""`AbstractLogCDE`: parameters of all estimators, reading of data, training, and prediction."""
+"""Base classes of the estimators: reading of data and files; parameters, training and prediction."""
 
 import abc
+import dataclasses
 import os
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Num
+from jaxtyping import Bool, Float64, Num
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from logcde.errors import ModelError, Remedy, StreamError, TrainingError, Where
+from logcde.errors import (
+    ModelError,
+    NonFinitePredictionError,
+    OutOfRangeWarning,
+    Remedy,
+    StreamError,
+    TrainingError,
+)
 from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array, validate_data
-from logcde.estimators.choosing import Choice, check_channel_count, median_gap
+from logcde.estimators.choosing import Choice, check_channel_count, choose_origin, median_gap, warn_of_empty_windows
 from logcde.estimators.data import (
     Input,
     Layout,
@@ -24,69 +34,28 @@ from logcde.estimators.data import (
     read_input,
     with_horizon,
 )
-from logcde.estimators.learners import AbstractLearner, Auto, Task
+from logcde.estimators.learners import AbstractLearner, Auto, DirectForecast, Task
 from logcde.online import AbstractPredictor, predictor_of
-from logcde.streams import Streams
-from logcde.streams.faults import name
+from logcde.streams import NumericClock, Streams, TrainingRanges
+from logcde.streams.faults import not_finite, plain_id
 from logcde.streams.schema import listed
 from logcde.train import Checkpoints
 
 
-class AbstractLogCDE(BaseEstimator):
-    """Base class of the estimators.
-
-    Args:
-        table: Layout of data frames, `Long(...)` or `Wide(...)`. Without it, rows of a data frame are samples.
-        learner: What learns: `WindowRidge()`, `WindowTrees()`, `WindowBoosting()`, `LogSLiCE()`, `LogNCDE()`, a
-            `Blend(...)` of several. By default `Auto()`, which compares a few and mixes those that help.
-        checkpoints: Where networks save the state of training. An interrupted `fit` is resumed by calling it again
-            with the same data and parameters, which include an integer `random_state`.
-        verbose: Show progress bars.
-        random_state: Integer seed, `RandomState`, or None, as in scikit-learn.
+class AbstractSeriesEstimator(BaseEstimator):
+    """Base class of estimators and transformers: they read series, from `X` in any form, and files.
 
     Attributes:
-        model_: The trained model, which maps streams to outputs.
-        outputs_: Number of outputs: of classes, or of predicted values.
-        choices_: Settings by name, each a `Choice` with `value` and `reason`: the comparison of learners, and what a
-            learner chose from the data.
-        history_: Evaluations during the training of a network; empty otherwise.
-        n_iter_: Number of training steps of a network.
+        schema_: Channels and clock of the training series.
+        gap_: Median time between two events of a training series.
+        ranges_: What the training series were like; series far outside of that are warned of.
+        flat_: Whether `X` was an array (sample, feature), which are series of one channel.
+        n_features_in_: Number of channels; of columns, if `X` was an array (sample, feature).
+        feature_names_in_: Their names, if they have any.
     """
 
-    def __init__(
-        self,
-        *,
-        table: Layout | None = None,
-        learner: AbstractLearner | None = None,
-        checkpoints: Checkpoints | None = None,
-        verbose: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.table = table
-        self.learner = learner
-        self.checkpoints = checkpoints
-        self.verbose = verbose
-        self.random_state = random_state
-
-    @abc.abstractmethod
-    def fit(self, X: Any, y: Any) -> Any:
-        """Train on series `X` and targets `y`."""
-
-    @abc.abstractmethod
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the targets of series."""
-
-    def online(self, reorder: object = None) -> AbstractPredictor:
-        """Return an online predictor of one series.
-
-        It predicts numbers in the units of `y`; for a classifier the logits of `classes_`, whose softmax are the
-        probabilities.
-
-        Args:
-            reorder: How late an event may arrive, as a time or duration; by default events arrive in order.
-        """
-        check_is_fitted(self)
-        return predictor_of(self.model_, reorder=reorder)
+    table: Layout | None
+    channels_first: bool | None
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
         """Write the fitted estimator as a directory of JSON and safetensors, which `load` reads.
@@ -108,16 +77,28 @@ class AbstractLogCDE(BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "model_" in vars(self)
+        return "model_" in vars(self) or "features_" in vars(self)
 
-    def _read_training(self, X: Any) -> Streams:
-        """Read the training series, and remember their form and schema for `_read_further`."""
+    def _read_training(self, X: Any, *, fewest: int = 2, unobserved: bool = False) -> Streams:
+        """Read the training series, and remember their form and schema for `_read_further`.
+
+        Args:
+            X: The series.
+            fewest: How many there must be.
+            unobserved: Whether there may be channels that are never observed.
+        """
         if is_frame(X) and self.table is None:
             check_samples(X)
-        found = read_input(X, self.table, None, lambda data: validate_data(self, data, ensure_all_finite="allow-nan"))
+        found = read_input(
+            X,
+            self.table,
+            None,
+            lambda data: validate_data(self, data, ensure_all_finite="allow-nan"),
+            self.channels_first,
+        )
         streams = found.streams
-        if len(streams) < 2:
-            raise TrainingError(f"X has too few series (n_samples={len(streams)}).", "Give at least two.")
+        if len(streams) < fewest:
+            raise TrainingError(f"X has too few series (n_samples={len(streams)}).", f"Give at least {fewest}.")
         check_channel_count(streams)
         self.flat_, self.schema_ = found.flat, streams.schema
         if not found.flat:
@@ -126,22 +107,36 @@ class AbstractLogCDE(BaseEstimator):
                 self.feature_names_in_ = np.array(streams.schema.channels, object)
         self.gap_ = median_gap(streams) if found.gap is None else found.gap
         never = np.bincount(streams.channel, minlength=len(streams.schema.channels)) == 0
-        if never.any():
+        if never.any() and not unobserved:
             names = [name for name, none in zip(streams.schema.channels, never, strict=True) if none]
             raise StreamError(
                 f"{listed(names)} is never observed in the {len(streams)} training series, so nothing can be learnt "
                 "about it.",
                 Remedy.LEAVE_CHANNELS,
             )
-        return self._with_horizon(found)
+        ended = self._with_horizon(found)
+        warn_of_empty_windows(ended)
+        self.ranges_ = TrainingRanges.of(ended)
+        return ended
 
     def _read_further(self, X: Any) -> Streams:
-        """Read series to predict, with the channels of the training series."""
+        """Read series to predict, with the channels of the training series; warn of those far outside of these."""
         check_is_fitted(self)
         schema = None if self.flat_ else self.schema_
-        found = read_input(X, self.table, schema, self._check_samples)
+        found = read_input(X, self.table, schema, self._check_samples, self.channels_first)
         check_channels(found.streams, self.schema_)
+        clock = self.schema_.clock
+        if isinstance(clock, NumericClock) and isinstance(found.streams.schema.clock, NumericClock):
+            found = dataclasses.replace(found, streams=found.streams.on_clock(clock))
+        ranges = self._ranges()
+        outside = None if ranges is None else ranges.compare(found.streams)
+        if outside is not None:
+            warnings.warn(OutOfRangeWarning(outside), stacklevel=3)
         return self._with_horizon(found)
+
+    def _ranges(self) -> TrainingRanges | None:
+        """What the training series were like; None if the estimator was saved before it kept that."""
+        return vars(self).get("ranges_")
 
     def _check_samples(self, data: Any) -> np.ndarray:
         if self.flat_:
@@ -153,6 +148,68 @@ class AbstractLogCDE(BaseEstimator):
         streams = found.streams
         return streams if found.ended else with_horizon(streams, last_times(streams) + self.gap_)
 
+
+class AbstractLogCDE(AbstractSeriesEstimator):
+    """Base class of the estimators that predict.
+
+    Args:
+        table: Layout of data frames, `Long(...)` or `Wide(...)`. Without it, rows of a data frame are samples.
+        learner: What learns: `WindowRidge()`, `WindowTrees()`, `WindowBoosting()`, `DeepSLiCE()`, `LogSLiCE()`,
+            `LogNCDE()`, a `Blend(...)` of several. By default `Auto()`, which compares a few and mixes those that help;
+            forecasters take `DirectForecast()`, their default, or a network on log-signatures.
+        checkpoints: Where networks save the state of training. An interrupted `fit` is resumed by calling it again
+            with the same data and parameters, which include an integer `random_state`.
+        channels_first: Whether arrays are (series, channel, step), as in aeon. By default they are not, and a warning
+            says which axis is which if there are many more channels than steps; False is without it.
+        verbose: Show progress bars.
+        random_state: Integer seed, `RandomState`, or None, as in scikit-learn.
+
+    Attributes:
+        model_: The trained model, which maps streams to outputs.
+        outputs_: Number of outputs: of classes, or of predicted values.
+        choices_: Settings by name, each a `Choice` with `value` and `reason`: the comparison of learners, and what a
+            learner chose from the data.
+        history_: Evaluations during the training of a network; empty otherwise.
+        n_iter_: Number of training steps of a network.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: Layout | None = None,
+        learner: AbstractLearner | DirectForecast | None = None,
+        checkpoints: Checkpoints | None = None,
+        channels_first: bool | None = None,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.table = table
+        self.learner = learner
+        self.checkpoints = checkpoints
+        self.channels_first = channels_first
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @abc.abstractmethod
+    def fit(self, X: Any, y: Any) -> Any:
+        """Train on series `X` and targets `y`."""
+
+    @abc.abstractmethod
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the targets of series."""
+
+    def online(self, reorder: object = None) -> AbstractPredictor:
+        """Return an online predictor of one series.
+
+        It predicts numbers in the units of `y`; for a classifier the logits of `classes_`, whose softmax are the
+        probabilities.
+
+        Args:
+            reorder: How late an event may arrive, as a time or duration; by default events arrive in order.
+        """
+        check_is_fitted(self)
+        return predictor_of(self.model_, reorder=reorder, ranges=self._ranges())
+
     def _task(
         self,
         streams: Streams,
@@ -161,9 +218,12 @@ class AbstractLogCDE(BaseEstimator):
         weight: Float64[np.ndarray, "series"] | None = None,
     ) -> Task:
         """The task of the learner, with a seed drawn from `random_state`."""
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         known = np.ones(len(streams)) if weight is None else weight * (len(weight) / weight.sum())
-        return Task(streams, targets, classes, known, self.gap_, seed, self.checkpoints, self.verbose)
+        return Task(streams, targets, classes, known, self.gap_, self._seed(), self.checkpoints, self.verbose)
+
+    def _seed(self) -> int:
+        """An integer seed drawn from `random_state`."""
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _learn(self, task: Task) -> None:
         """Train the given learner, or the default, and keep its model, choices and history."""
@@ -176,24 +236,33 @@ class AbstractLogCDE(BaseEstimator):
         learnt = learner.fit(task, held_out=False)
         self.model_, self.outputs_ = learnt.model, task.outputs
         self.choices_ = {"learner": Choice("learner", learner, "the default" if self.learner is None else "as given")}
-        self.choices_ |= learnt.choices
+        self.choices_ |= {**choose_origin(task.streams), **learnt.choices}
         self.history_, self.n_iter_ = learnt.history, learnt.steps
 
-    def _outputs(self, streams: Streams) -> Float64[np.ndarray, "series output"]:
-        """Compute the outputs of the model, and refuse those that are not finite."""
-        found = self.model_(streams)
-        check_finite(found, streams.ids)
+    def _outputs(
+        self,
+        streams: Streams,
+        shown: Callable[[np.ndarray], Float64[np.ndarray, "series ..."]] = lambda outputs: outputs,
+    ) -> Float64[np.ndarray, "series ..."]:
+        """Compute what is shown of the outputs of the model, and refuse outputs that are not finite."""
+        outputs = self.model_(streams)
+        finite = np.asarray(np.isfinite(outputs).all(axis=1))
+        found = shown(np.where(finite[:, None], outputs, 0.0))
+        check_finite(found, finite, streams.ids)
         return found
 
 
-def check_finite(found: Float64[np.ndarray, "series ..."], ids: np.ndarray) -> None:
-    """Refuse predictions that are not finite."""
-    finite = np.isfinite(found.reshape(len(found), -1)).all(axis=1)
-    if not finite.all():
-        series = ids[~finite][0]
-        raise ModelError(
-            f"The prediction for series {name(series)} is not finite. It is probably much longer than the training "
-            "series, or has much larger changes.",
-            "Train on series like it, or shorten it.",
-            where=Where(series=series),
-        )
+def check_finite(
+    predictions: Float64[np.ndarray, "series ..."], finite: Bool[np.ndarray, "series"], ids: np.ndarray
+) -> None:
+    """Refuse predictions that are not finite. The error has those of the other series."""
+    if finite.all():
+        return
+    lost = [plain_id(one) for one in ids[~finite]]
+    raise NonFinitePredictionError(
+        not_finite(lost),
+        "Leave out these series, or train on series like them; the error has the predictions for the others, in "
+        "`predictions`.",
+        series=lost,
+        predictions=np.where(finite.reshape(-1, *[1] * (predictions.ndim - 1)), predictions, np.nan),
+    )

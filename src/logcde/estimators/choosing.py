@@ -1,6 +1,7 @@
 """Settings that an estimator chooses from the training data, each with its reason."""
 
 import dataclasses
+import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -8,15 +9,22 @@ import numpy as np
 from jaxtyping import Int64
 
 from logcde.embedding import Embedding
-from logcde.errors import StreamError
-from logcde.streams import ChannelScaler, Partition, RobustScaler, Streams
+from logcde.embedding.factors import intervals_of
+from logcde.errors import LogcdeWarning, Remedy, StreamError
+from logcde.streams import ChannelScaler, FirstStamp, NumericClock, Partition, RobustScaler, Streams
+from logcde.streams.clock import moment_of
+from logcde.streams.faults import Places, name
+from logcde.streams.partition import LEAST_FILLED, warn_if_mostly_empty
 from logcde.streams.ragged import owners
 from logcde.streams.scaling import AbstractScaler
 
 FEWEST_INTERVALS, MOST_INTERVALS = 8, 64
+FEWEST_WINDOWS, MOST_WINDOWS = 8, 32
 MOST_COORDINATES = 128
 """The largest basis for which depth 2 is chosen."""
 MOST_CHANNELS = 20_000
+LATEST_START = 0.5
+"""The share of its observation window after which a series begins late."""
 FEWEST_STEPS, MOST_STEPS = 100, 6000
 EPOCHS, LONG_EPOCHS, LONG = 60, 150, 50
 """Epochs of training; `LONG_EPOCHS` if series have at least `LONG` observations on average."""
@@ -39,6 +47,19 @@ class Choice:
 
     def __repr__(self) -> str:
         return f"{self.value!r} ({self.reason})"
+
+
+def brief(option: Any) -> str:
+    """The class of an option object and its fields that are not the default.
+
+    >>> brief(RobustScaler()), brief(RobustScaler(long=4.0))
+    ('RobustScaler', 'RobustScaler(long=4.0)')
+    """
+    if not dataclasses.is_dataclass(option):
+        return repr(option)
+    values = [(one, getattr(option, one.name)) for one in dataclasses.fields(option) if one.init]
+    given = ", ".join(f"{one.name}={brief(value)}" for one, value in values if value != one.default)
+    return f"{type(option).__name__}({given})" if given else type(option).__name__
 
 
 def median_gap(streams: Streams) -> float:
@@ -94,12 +115,62 @@ def choose_embedding(
     streams: Streams,
     partition: Partition,
 ) -> tuple[Embedding, dict[str, Choice]]:
-    """Choose and fit the channel scaler, choose counts and depth. Arguments that are not None are taken as given."""
+    """Choose and fit the channel scaler, choose depth. Arguments that are not None are taken as given."""
+    filled = count_filled(partition, streams)
     scaling, fitted = _choose_scaler(scaler, streams)
-    counting = _choose_counts(counts, streams)
-    deep = _choose_depth(depth, counting.value, time, streams, partition)
+    counting = _choose_counts(counts)
+    deep = _choose_depth(depth, counting.value, time, streams, filled)
     embedding = Embedding(deep.value, counting.value, time, np.float64, fitted)
     return embedding, {choice.name: choice for choice in (scaling, counting, deep)}
+
+
+def count_filled(partition: Partition, streams: Streams) -> int:
+    """The number of intervals with an event; warns if most have none.
+
+    >>> streams = Streams.from_arrays([[0.0, 0.5, 9.0]], [[[1.0], [2.0], [3.0]]])
+    >>> count_filled(Partition.every(1.0), streams)
+    2
+    """
+    found = intervals_of(streams, partition.cuts(streams))
+    filled = int((found.begin < found.end).sum())
+    warn_if_mostly_empty(found.size, filled)
+    return filled
+
+
+def warn_of_empty_windows(streams: Streams) -> None:
+    """Warn if most series begin in the second half of their observation window, or fill little of it."""
+    some = np.flatnonzero(np.diff(streams.offsets))
+    first, last = streams.times[streams.offsets[some]], streams.times[streams.offsets[some + 1] - 1]
+    window = streams.horizon[some]
+    late = (first > LATEST_START * window) | ((last > first) & (last - first < LEAST_FILLED * window))
+    if not late.sum() > len(some) / 2:
+        return
+    places, place = Places(streams.ids, streams.schema, streams.origins), int(np.argmax(late))
+    series = some[place]
+    ends = [places.stamp(series, time) for time in (first[place], last[place], 0.0, window[place])]
+    warnings.warn(
+        LogcdeWarning(
+            f"Most observation windows are nearly empty, such as that of series {name(streams.ids[series])}: "
+            f"it has events from {ends[0]} to {ends[1]}, but goes from {ends[2]} to {ends[3]}.",
+            Remedy.EMPTY_INTERVALS,
+        ),
+        stacklevel=2,
+    )
+
+
+def choose_origin(streams: Streams) -> dict[str, Choice]:
+    """The stamp from which the time of plain numbers counts, with its reading; nothing if that is 0.
+
+    >>> choose_origin(Streams.from_arrays([[1.7e9, 1.7e9 + 60]], [[[1.0], [2.0]]]))
+    {'origin': 1700000000.0 (stamps begin far from 0, read as 2023-11-14T22:13:20 in seconds since 1970)}
+    """
+    clock, origins = streams.schema.clock, streams.origins
+    if not isinstance(clock, NumericClock) or clock.origin == 0.0:
+        return {}
+    first = clock.origin if origins is None else float(origins.min())
+    moment = "" if first is None else moment_of(first)
+    reason = "stamps begin far from 0" + f", read as {moment}" * bool(moment)
+    return {"origin": Choice("origin", FirstStamp() if clock.origin is None else clock.origin, reason)}
 
 
 def _choose_scaler(given: AbstractScaler | None, streams: Streams) -> tuple[Choice, ChannelScaler | None]:
@@ -111,29 +182,38 @@ def _choose_scaler(given: AbstractScaler | None, streams: Streams) -> tuple[Choi
     return choice, ChannelScaler.fit(streams, choice.value)
 
 
-def _choose_counts(given: bool | None, streams: Streams) -> Choice:
+def _choose_counts(given: bool | None) -> Choice:
     if given is not None:
         return Choice("counts", given, GIVEN)
-    if streams.synchronous:
-        return Choice("counts", False, "all channels are observed together")
-    return Choice("counts", True, "channels are observed at different times")
+    return Choice("counts", False, "a network that counts does not stand a denser feed")
 
 
-def _choose_depth(given: int | None, counts: bool, time: bool, streams: Streams, partition: Partition) -> Choice:
-    """Choose depth 2 where intervals hold several events, whose order it encodes, and the basis stays small."""
+def _choose_depth(given: int | None, counts: bool, time: bool, streams: Streams, filled: int) -> Choice:
+    """Choose depth 2 where intervals hold several events, whose order it encodes, and the basis stays small.
+
+    Empty intervals have no order, and do not count: `filled` is the number of the others.
+    """
     schema = streams.schema
     if given is not None:
         return Choice("depth", given, GIVEN)
     if schema.terms:
         return Choice("depth", max(term.degree for term in schema.terms), "the degree of the higher-order terms")
-    intervals = len(partition.cuts(streams).points) - len(streams)
-    if len(streams.times) <= 1.5 * intervals:
+    if len(streams.times) <= 1.5 * filled:
         return Choice("depth", 1, "few intervals hold more than one event, so depth 2 would add little")
     letters = len(schema.channels) * (1 + counts) + len(schema.continuous) + time
     coordinates = letters * (letters + 1) // 2
     if coordinates > MOST_COORDINATES:
         return Choice("depth", 1, f"depth 2 would have {coordinates} coordinates, more than {MOST_COORDINATES}")
     return Choice("depth", 2, "intervals hold several events, and depth 2 encodes their order")
+
+
+def choose_windows(given: int | None, streams: Streams) -> Choice:
+    """Choose the number of windows of a series of typical length: its number of events, within bounds."""
+    if given is not None:
+        return Choice("windows", given, GIVEN)
+    events = float(np.quantile(np.diff(streams.offsets), 0.9))
+    windows = int(np.clip(events, FEWEST_WINDOWS, MOST_WINDOWS))
+    return Choice("windows", windows, f"the events of a series, limited to {FEWEST_WINDOWS} to {MOST_WINDOWS}")
 
 
 def choose_steps(given: int | None, series: int, observations: float, batch: int) -> Choice:

@@ -31,8 +31,9 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
     `X` is one of
 
     - `Streams`,
-    - an array (series, step, channel) with NaN where nothing is observed,
-    - a list of arrays (step, channel) of any lengths,
+    - an array (series, step, channel) with NaN where nothing is observed; with `channels_first=True` one (series,
+      channel, step),
+    - a list of arrays (step, channel) of any lengths, or with `channels_first=True` of arrays (channel, step),
     - a data frame, whose layout is the parameter `table`,
     - an array (sample, feature), which are series of one channel.
 
@@ -60,11 +61,17 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
         learner: AbstractLearner | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         checkpoints: Checkpoints | None = None,
+        channels_first: bool | None = None,
         verbose: bool = False,
         random_state: Any = None,
     ) -> None:
         super().__init__(
-            table=table, learner=learner, checkpoints=checkpoints, verbose=verbose, random_state=random_state
+            table=table,
+            learner=learner,
+            checkpoints=checkpoints,
+            channels_first=channels_first,
+            verbose=verbose,
+            random_state=random_state,
         )
         self.class_weight = class_weight
 
@@ -88,7 +95,11 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
         return self
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "series class"]:
-        """Return the probability of each of `classes_`."""
+        """Return the probability of each of `classes_`.
+
+        Raises:
+            NonFinitePredictionError: Some outputs are not finite; the error has the probabilities of the others.
+        """
         return self._probabilities(self._read_further(X))
 
     def predict(self, X: Any) -> np.ndarray:
@@ -128,4 +139,4 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
         )
 
     def _probabilities(self, streams: Streams) -> Float64[np.ndarray, "series class"]:
-        return np.exp(log_softmax(self._outputs(streams)))
+        return self._outputs(streams, lambda logits: np.exp(log_softmax(logits)))

@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Float64
 
 from logcde.errors import StreamError, TrainingError, Where
-from logcde.streams import DatetimeClock, Earliest, FirstStamp, Schema, Streams
+from logcde.streams import DatetimeClock, Earliest, FirstStamp, Schema, Streams, TimedeltaClock
 from logcde.streams.rows import Average, Forbid, KeepLast
 from logcde.streams.schema import listed
-from logcde.streams.stamps import Horizon, Origin
+from logcde.streams.stamps import OPEN_END, Horizon, Origin
 
 NAME_COLUMNS = (
     "If rows of X are observations, several per series, name the columns: table=Long(...) or table=Wide(...)."
@@ -35,7 +35,8 @@ class Long:
         channels: Channels to read, in this order; by default all.
         horizon: End of the observation window of each series; by default one median gap after its last stamp.
         unit: Unit of time for datetimes; by default hours.
-        origin: Stamp that counts as time 0; by default, for datetimes, the first stamp of each series.
+        origin: Stamp that counts as time 0; by default the first stamp of each series, and 0 for plain numbers that
+            begin near it.
         sort: Sort the rows by time, instead of refusing unsorted ones.
         duplicates: What to do with several values of one channel at one stamp.
 
@@ -57,7 +58,7 @@ class Long:
     def read(self, frame: Any, schema: Schema | None) -> Streams:
         """Read a data frame; with a `schema`, as further streams of it."""
         columns = (self.series, self.time, self.channel, self.value)
-        return Streams.from_frame(frame, *columns, **_options(self, frame, schema))
+        return Streams.from_frame(frame, *columns, **_options(self, schema))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Wide:
 
     def read(self, frame: Any, schema: Schema | None) -> Streams:
         """Read a data frame; with a `schema`, as further streams of it."""
-        return Streams.from_wide(frame, self.series, self.time, **_options(self, frame, schema))
+        return Streams.from_wide(frame, self.series, self.time, **_options(self, schema))
 
 
 Layout: TypeAlias = Long | Wide
@@ -95,37 +96,33 @@ Layout: TypeAlias = Long | Wide
 def layout_of_targets(layout: Layout, streams: Streams) -> Layout:
     """Return the layout of a data frame of targets: other channels, but the origin and unit of time of `streams`."""
     clock = streams.schema.clock
-    if not isinstance(clock, DatetimeClock):
+    if isinstance(clock, TimedeltaClock):
         return dataclasses.replace(layout, channels=None)
     origin: Any = clock.origin
     if streams.origins is not None:
         origin = dict(zip(streams.ids.tolist(), streams.origins, strict=True))
-    return dataclasses.replace(layout, channels=None, origin=origin, unit=clock.unit)
+    unit = clock.unit if isinstance(clock, DatetimeClock) else layout.unit
+    return dataclasses.replace(layout, channels=None, origin=origin, unit=unit)
 
 
-def _options(layout: Layout, frame: Any, schema: Schema | None) -> dict[str, Any]:
+def _options(layout: Layout, schema: Schema | None) -> dict[str, Any]:
     """Arguments of both constructors of `Streams`; a schema determines channels and unit by itself."""
     return {
         "channels": layout.channels if schema is None else None,
-        "horizon": layout.horizon,
+        "horizon": OPEN_END if layout.horizon is None else layout.horizon,
         "schema": schema,
         "unit": layout.unit if schema is None else None,
-        "origin": _origin(layout, frame, schema),
+        "origin": origin_of(layout.origin, schema),
         "sort": layout.sort,
         "duplicates": layout.duplicates,
     }
 
 
-def _origin(layout: Layout, frame: Any, schema: Schema | None) -> Origin:
-    """Choose the first stamp of each series for datetimes; with a schema, only if its clock has no origin."""
-    if schema is not None:
-        free = isinstance(schema.clock, DatetimeClock) and schema.clock.origin is None
-        return (layout.origin or FirstStamp()) if free else Earliest()
-    if layout.origin is not None:
-        return layout.origin
-    columns = nw.from_native(frame).collect_schema()
-    dated = layout.time in columns and isinstance(columns[layout.time], nw.Datetime | nw.Date)
-    return FirstStamp() if dated else Earliest()
+def origin_of(given: Origin | None, schema: Schema | None) -> Origin:
+    """Choose the first stamp of each series, unless numbers begin near 0; with a schema, the origin of its clock."""
+    if schema is not None and not schema.clock.per_series:
+        return Earliest()
+    return FirstStamp(near_zero=True) if given is None else given
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +142,13 @@ class Input:
     ended: bool = False
 
 
-def read_input(data: Any, layout: Layout | None, schema: Schema | None, flatten: Callable[[Any], np.ndarray]) -> Input:
+def read_input(
+    data: Any,
+    layout: Layout | None,
+    schema: Schema | None,
+    flatten: Callable[[Any], np.ndarray],
+    channels_first: bool | None = None,
+) -> Input:
     """Turn any supported input into streams.
 
     Args:
@@ -154,6 +157,8 @@ def read_input(data: Any, layout: Layout | None, schema: Schema | None, flatten:
         layout: Layout of a data frame; without one, it is read as an array (sample, feature).
         schema: Schema of the training streams, or None.
         flatten: scikit-learn's check of an array (sample, feature).
+        channels_first: Whether arrays have the axes (series, channel, step), and lists of them (channel, step); None if
+            they have not, with a warning where their shape looks like it.
 
     >>> read_input(np.zeros((4, 3, 2)), None, None, np.asarray).streams.schema.channels
     ('x1', 'x2')
@@ -169,9 +174,11 @@ def read_input(data: Any, layout: Layout | None, schema: Schema | None, flatten:
     if isinstance(data, list | tuple) and data and all(isinstance(one, np.ndarray) for one in data):
         sizes = {one.shape[:1] for one in data}
         if any(one.ndim == 2 for one in data) or len(sizes) > 1:
-            return _from_arrays([one[:, None] if one.ndim == 1 else one for one in data])
+            turned = [one.T if channels_first else one for one in data]
+            return _from_arrays([one[:, None] if one.ndim == 1 else one for one in turned], schema)
     if axes_of(data) == 3:
-        return _from_arrays(np.asarray(data))
+        values = np.asarray(data)
+        return _from_arrays(np.swapaxes(values, 1, 2) if channels_first else values, schema, channels_first is None)
     return _from_arrays(flatten(data)[..., None], flat=True)
 
 
@@ -197,8 +204,17 @@ def check_samples(frame: Any) -> None:
         )
 
 
-def _from_arrays(values: np.ndarray | Sequence[np.ndarray], flat: bool = False) -> Input:
-    """Read arrays with stamps 0, 1, 2, ...; the horizon of a series is one step after its last observation."""
+def _from_arrays(
+    values: np.ndarray | Sequence[np.ndarray], schema: Schema | None = None, unsure: bool = False, flat: bool = False
+) -> Input:
+    """Read arrays with stamps 0, 1, 2, ...; the horizon of a series is one step after its last observation.
+
+    Args:
+        values: One array (series, step, channel), or an array (step, channel) for each series.
+        schema: Schema of the training streams, or None.
+        unsure: Whether the axes may be others.
+        flat: Whether the input was an array (sample, feature).
+    """
     for number, one in enumerate(values):
         if np.iscomplexobj(one):
             raise StreamError(
@@ -206,7 +222,11 @@ def _from_arrays(values: np.ndarray | Sequence[np.ndarray], flat: bool = False) 
             )
     lengths = np.array([_length(np.asarray(one), number) for number, one in enumerate(values)])
     if isinstance(values, np.ndarray):
-        streams = Streams.from_dense(values, horizon=float(values.shape[1]))
+        unsure = unsure and (schema is None or len(schema.channels) == values.shape[1] != values.shape[2])
+        names = schema.channels if unsure and schema is not None else None
+        streams = Streams.from_dense(
+            values, channels=names, horizon=float(values.shape[1]), channels_first=None if unsure else False
+        )
     else:
         steps = [np.arange(len(one)) for one in values]
         streams = Streams.from_arrays(steps, values, horizon=float(max(map(len, values))))

@@ -41,7 +41,11 @@ class LogCDERegressor(RegressorMixin, AbstractLogCDE):
         return self
 
     def predict(self, X: Any) -> Float64[np.ndarray, "series"]:
-        """Return the predicted number of each series."""
+        """Return the predicted number of each series.
+
+        Raises:
+            NonFinitePredictionError: Some are not finite; the error has the others.
+        """
         return self._predictions(self._read_further(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -62,4 +66,4 @@ class LogCDERegressor(RegressorMixin, AbstractLogCDE):
         return occlude(self._predictions, self._read_further(X), parts)
 
     def _predictions(self, streams: Streams) -> Float64[np.ndarray, "series"]:
-        return self._outputs(streams)[:, 0]
+        return self._outputs(streams, lambda outputs: outputs[:, 0])

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from logcde import artefact
+from logcde.artefact.files import SAVE_AGAIN
 from logcde.errors import ArtefactError
 from logcde.models.series import AbstractSeriesModel
 
@@ -16,15 +17,21 @@ EstimatorT = TypeVar("EstimatorT", bound=BaseEstimator)
 LABELS = ("classes_", "feature_names_in_")
 """Arrays that may hold text, which safetensors cannot store."""
 
+LARGEST_LABELS = 1 << 28
+"""Bytes of such an array, in which the longest text decides the size of all."""
+
 _LOADABLE: dict[str, type[BaseEstimator]] = {}
 
 
 class Fitted(eqx.Module):
-    """The stored form of a fitted estimator: class name, constructor parameters, model, and other learnt attributes."""
+    """The stored form of a fitted estimator: class name, constructor parameters, model, and other learnt attributes.
+
+    A transformer has no model.
+    """
 
     estimator: str
     parameters: dict[str, Any]
-    model: AbstractSeriesModel
+    model: AbstractSeriesModel | None
     learnt: dict[str, Any]
 
 
@@ -44,15 +51,17 @@ def save(
 
     `checkpoints` is saved as None, and so is a `RandomState` as `random_state`.
     """
-    parameters = estimator.get_params(deep=False) | {"checkpoints": None}
-    if isinstance(parameters["random_state"], np.random.RandomState):
+    parameters = estimator.get_params(deep=False)
+    if "checkpoints" in parameters:
+        parameters["checkpoints"] = None
+    if isinstance(parameters.get("random_state"), np.random.RandomState):
         parameters["random_state"] = None
     learnt = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name != "model_"}
     for name in LABELS:
         if name in learnt:
             learnt[name] = {"dtype": learnt[name].dtype.str, "items": learnt[name].tolist()}
-    name, model = type(estimator).__name__, vars(estimator)["model_"]
-    summary = {"estimator": name, "choices": {key: repr(choice) for key, choice in learnt["choices_"].items()}}
+    name, model = type(estimator).__name__, vars(estimator).get("model_")
+    summary = {"estimator": name, "choices": {key: repr(one) for key, one in learnt.get("choices_", {}).items()}}
     artefact.save(
         Fitted(name, parameters, model, learnt), path, summary=summary, extra_files=extra_files, overwrite=overwrite
     )
@@ -62,7 +71,7 @@ def load(path: str | os.PathLike) -> Any:
     """Read a fitted estimator that `save` or `logcde train` wrote.
 
     Returns:
-        A `LogCDEClassifier`, `LogCDERegressor` or `LogCDEForecaster`, whichever was saved.
+        A `LogCDEClassifier`, `LogCDERegressor`, `LogCDEForecaster` or `LogCDETransformer`, whichever was saved.
 
     >>> import tempfile
     >>> from logcde.estimators import LogCDERegressor
@@ -78,7 +87,7 @@ def load(path: str | os.PathLike) -> Any:
             f"{path} holds a {stored.estimator}, which is not an estimator of logcde.",
             "Read it with the `load` method of that class.",
         )
-    return _restored(_LOADABLE[stored.estimator], stored)
+    return _restored(_LOADABLE[stored.estimator], stored, path)
 
 
 def load_as(cls: type[EstimatorT], path: str | os.PathLike) -> EstimatorT:
@@ -88,7 +97,7 @@ def load_as(cls: type[EstimatorT], path: str | os.PathLike) -> EstimatorT:
         raise ArtefactError(
             f"{path} holds a {stored.estimator} and not a {cls.__name__}.", "Read it with logcde.estimators.load."
         )
-    return _restored(cls, stored)
+    return _restored(cls, stored, path)
 
 
 def _read(path: str | os.PathLike) -> Fitted:
@@ -100,11 +109,20 @@ def _read(path: str | os.PathLike) -> Fitted:
     return stored
 
 
-def _restored(cls: type[EstimatorT], stored: Fitted) -> EstimatorT:
-    estimator = cls(**stored.parameters)
-    for name, value in stored.learnt.items():
-        if name in LABELS:
-            value = np.array(value["items"], value["dtype"])
-        setattr(estimator, name, value)
-    estimator.model_ = stored.model  # type: ignore[attr-defined]
+def _restored(cls: type[EstimatorT], stored: Fitted, path: str | os.PathLike) -> EstimatorT:
+    try:
+        estimator = cls(**stored.parameters)
+        for name, value in stored.learnt.items():
+            setattr(estimator, name, _labels(**value) if name in LABELS else value)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ArtefactError(f"{path} cannot be loaded as a {cls.__name__}: {error!r:.300}.", SAVE_AGAIN) from error
+    if stored.model is not None:
+        estimator.model_ = stored.model  # type: ignore[attr-defined]
     return estimator
+
+
+def _labels(items: list[Any], dtype: str) -> np.ndarray:
+    size = len(items) * np.dtype(dtype).itemsize
+    if size > LARGEST_LABELS:
+        raise ValueError(f"labels of type {dtype} would take {size:,} bytes")
+    return np.array(items, dtype)

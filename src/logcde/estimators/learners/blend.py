@@ -1,6 +1,7 @@
 """Blends: several learners compared on the series that each left out, and mixed by what helps."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,20 +11,23 @@ from jaxtyping import Float64
 from scipy.optimize import nnls
 
 from logcde.errors import TrainingError
-from logcde.estimators.choosing import Choice
+from logcde.estimators.choosing import Choice, brief
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
 from logcde.estimators.learners.boosting import WindowBoosting
 from logcde.estimators.learners.networks import LogSLiCE
 from logcde.estimators.learners.ridge import WindowRidge
 from logcde.estimators.learners.trees import WindowTrees
+from logcde.features.smoothing import GaussianProcess
 from logcde.models.series import Mixture, mixed
 
 ROUNDS = 200
 """Rounds of the search for weights."""
 NEGLIGIBLE = 0.03
 """A learner with a smaller weight is left out."""
+DEEPER = WindowBoosting(leaves=15, fewest=30, share=0.3)
+"""Boosting of numbers, each of which says more than a class does."""
 MANY = 500
-"""Series from which on boosting is tried."""
+"""Series from which on trees are boosted, and nothing is smoothed across channels: that takes milliseconds for each."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Blend(AbstractLearner):
 
     def fit(self, task: Task, *, held_out: bool) -> Learnt:
         """Train all learners, then find their weights."""
-        return blend(self.learners, task, np.inf, held_out)
+        return blend(self.learners, task, math.inf, held_out)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,23 +54,37 @@ class Auto(AbstractLearner):
     """The default: compares a few learners on series left out, and mixes those that help.
 
     Args:
-        learners: Learners to compare, in this order; by default ridge and trees on windows, from 500 series on boosting
-            too. Series with continuous channels or higher-order terms, which windows do not read, get a network.
-        budget: Seconds after which no further learner is begun.
+        learners: Learners to compare, in this order. By default ridge on random units with two smoothers, and trees on
+            statistics, for numbers ridge on statistics too; from 500 series on ridge on random units, ridge on
+            statistics, and boosting. Series with continuous channels or higher-order terms, which windows do not read,
+            get a network.
+        budget: Seconds after which no further learner is begun. By default there is no limit, so that the same data and
+            seed give the same model on a slow machine.
     """
 
     learners: tuple[AbstractLearner, ...] | None = None
-    budget: float = 60.0
+    budget: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not self.budget >= 0:
+            raise TrainingError(f"Auto(budget={self.budget!r}) is not possible.", "Give seconds, at least 0.")
+        if self.learners is not None and not self.learners:
+            raise TrainingError("Auto(learners=()) has nothing to compare.", "Give at least one, or leave it out.")
 
     def fit(self, task: Task, *, held_out: bool) -> Learnt:
         """Train learners until the budget is spent, then find their weights."""
-        learners = self.learners
-        if learners is None and (task.streams.schema.continuous or task.streams.schema.terms):
-            learners = (LogSLiCE(),)
-        elif learners is None:
-            few = (WindowRidge(), WindowTrees())
-            learners = (*few, WindowBoosting()) if len(task.targets) >= MANY else few
+        learners = default_learners(task) if self.learners is None else self.learners
         return blend(learners, task, self.budget, held_out)
+
+
+def default_learners(task: Task) -> tuple[AbstractLearner, ...]:
+    """What `Auto` compares for a task."""
+    if task.streams.schema.continuous or task.streams.schema.terms:
+        return (LogSLiCE(),)
+    if len(task.targets) >= MANY:
+        return WindowRidge(), WindowRidge(units=0), WindowBoosting() if task.classes is not None else DEEPER
+    few = WindowRidge(), WindowRidge(smoother=GaussianProcess()), WindowTrees()
+    return few if task.classes is not None else (*few, WindowRidge(units=0))
 
 
 def blend(learners: Sequence[AbstractLearner], task: Task, budget: float, held_out: bool) -> Learnt:
@@ -132,8 +150,8 @@ def _with_own_checkpoints(task: Task, number: int) -> Task:
 
 
 def _names(learners: Sequence[AbstractLearner]) -> list[str]:
-    """Class names, numbered where one is used several times."""
-    names = [type(learner).__name__ for learner in learners]
+    """Classes with what is not default, numbered where one is used several times."""
+    names = [brief(learner) for learner in learners]
     return [
         name if names.count(name) == 1 else f"{name} {names[:place].count(name) + 1}"
         for place, name in enumerate(names)

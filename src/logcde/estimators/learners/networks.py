@@ -1,30 +1,41 @@
-"""Networks: controlled differential equations on log-signatures, trained by gradients."""
+"""Networks on log-signatures: controlled differential equations, trained by gradients."""
 
 import abc
 import dataclasses
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int64, Num
+from jaxtyping import Int64, Num, PRNGKeyArray
 
+from logcde.algebra import Basis
 from logcde.embedding import Embedding, LogSignatures
-from logcde.estimators.architectures import AbstractArchitecture, Neural, ReadoutType, Slice
-from logcde.estimators.choosing import (
-    Choice,
-    choose_embedding,
-    choose_held_out,
-    choose_partition,
-    choose_steps,
+from logcde.embedding.coordinates import time_of
+from logcde.estimators.choosing import Choice, choose_embedding, choose_held_out, choose_partition
+from logcde.estimators.learners.abstract import Task
+from logcde.estimators.learners.gradients import AbstractGradientLearner, Prepared, Versions, drop_copies
+from logcde.flows import Contracting, LinearDynamics, Orthogonal
+from logcde.models import (
+    AbstractOnlineModel,
+    AbstractReadout,
+    AbstractScaling,
+    IncrementRMSScaling,
+    Mean,
+    SequenceModel,
+    SoftLimit,
+    TimeZeroInitial,
+    log_ncde,
+    log_slice,
 )
-from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
-from logcde.estimators.learners.folds import folds_of
-from logcde.estimators.training import Schedule, train, with_target_units, with_temperature
-from logcde.models import Mean, SequenceModel
-from logcde.models.series import EmbeddedModel, QueryIntervals
+from logcde.models.series import EmbeddedModel, QueryIntervals, map_networks, scaled_inputs
+from logcde.scans import Auto, MatrixFree
 from logcde.streams import Partition, Streams
 from logcde.streams.scaling import AbstractScaler
-from logcde.train import Result, losses
-from logcde.train.calibration import temperature_of
+from logcde.train import Result
 from logcde.train.losses import AbstractMeasure
+
+LIMIT = 3.0
+"""Coordinates of log-signatures are limited softly to this size; increments of training have unit size."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,23 +48,16 @@ class Chosen:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AbstractNetwork(AbstractLearner):
-    """A network and its training. Options that are None are chosen from the training data.
+class AbstractNetwork(AbstractGradientLearner):
+    """A network on log-signatures. Further options are those of `AbstractGradientLearner`.
 
     Args:
         scaler: Scaler of the channels' values, such as `logcde.scaling.RobustScaler()`.
         partition: Partition of the series into intervals.
         depth: Depth of the log-signatures.
-        counts: Whether each channel has a coordinate that counts its observations.
+        counts: Whether each channel has a coordinate that counts its observations, by default not. How often something
+            is observed can tell much, but a network that counts does not stand a feed much denser than in training.
         time: Whether time is a coordinate.
-        steps: Number of training steps.
-        rate: Peak learning rate of Adam; it falls to zero as a cosine.
-        batch: Series in one training step.
-        validation: Fraction of the training series that is held out to select the best of 20 evaluations, by loss; 0
-            uses all series for training.
-        patience: Number of evaluations without improvement on the held-out series after which training stops; by
-            default it does not stop early.
-        folds: Parts of the training series, if each series is to be predicted by a network that did not see it.
     """
 
     scaler: AbstractScaler | None = None
@@ -61,57 +65,32 @@ class AbstractNetwork(AbstractLearner):
     depth: int | None = None
     counts: bool | None = None
     time: bool = True
-    steps: int | None = None
-    rate: float = 1e-2
-    batch: int = 32
-    validation: float | None = None
-    patience: int | None = None
-    folds: int = 3
 
     @property
     @abc.abstractmethod
-    def architecture(self) -> AbstractArchitecture:
-        """Sizes of the network, which build it once the basis of its inputs is known."""
-
-    def fit(self, task: Task, *, held_out: bool) -> Learnt:
-        """Train on all series, and for each fold without it."""
-        learnt = self._fitted(task)
-        if not held_out:
-            return learnt
-        unseen = np.tile(task.constant, (len(task.targets), 1))
-        for training, rest in folds_of(task, self.folds):
-            fold = dataclasses.replace(task[training], checkpoints=None)
-            unseen[rest] = self._fitted(fold).model(task.streams[rest])
-        return dataclasses.replace(learnt, held_out=unseen)
-
-    def _fitted(self, task: Task) -> Learnt:
-        chosen = self.choose(task.streams, task.gap)
-        logsigs = chosen.embedding(task.streams, chosen.partition)
-        if task.classes is not None:
-            sequence, result, more = self.train(
-                logsigs, None, task.targets, task.classes, losses.cross_entropy, task, Mean, classes=task.targets
-            )
-            model = EmbeddedModel(sequence, chosen.embedding, chosen.partition)
-            if result.held_out is not None:
-                logits = model.outputs(logsigs[result.held_out], None)
-                temperature = temperature_of(logits, task.targets[result.held_out])
-                model = dataclasses.replace(model, sequence=with_temperature(sequence, temperature))
-                more["temperature"] = Choice("temperature", round(temperature, 4), "calibrated on the held-out series")
-        else:
-            centre, spread = task.targets.mean(), task.targets.std() or 1.0
-            targets = (task.targets - centre) / spread
-            nothing = np.zeros(len(targets), np.int64)
-            sequence, result, more = self.train(logsigs, None, targets, 1, losses.mse, task, Mean, classes=nothing)
-            sequence = with_target_units(sequence, np.array([centre]), np.array([spread]))
-            model = EmbeddedModel(sequence, chosen.embedding, chosen.partition)
-        return Learnt(model, None, {**chosen.choices, **more}, result.history, result.summary.steps)
+    def limited(self) -> bool:
+        """Whether log-signatures are limited softly to about the size of those of training."""
 
     def choose(self, streams: Streams, gap: float) -> Chosen:
         """Choose partition and embedding."""
         partition = choose_partition(self.partition, streams, gap)
         embedding, choices = choose_embedding(self.scaler, self.counts, self.time, self.depth, streams, partition.value)
-        named = Choice("network", self.architecture, "as given")
-        return Chosen(embedding, partition.value, {"partition": partition, **choices, "network": named})
+        return Chosen(embedding, partition.value, {"partition": partition, **choices})
+
+    def prepare(self, task: Task, training: Int64[np.ndarray, "_"]) -> Prepared:
+        """Embed the series, and versions of them with fewer observations."""
+        chosen = self.choose(task.streams, task.gap)
+        logsigs = chosen.embedding(task.streams, chosen.partition)
+        dropped = drop_copies(task.streams, self.regularisation.copies, logsigs.values.size, task.seed)
+        copies = [chosen.embedding(one, chosen.partition) for one in dropped]
+        copies = [one for one in copies if np.array_equal(one.lengths, logsigs.lengths)]
+        scaling = _fit_scaling(logsigs[training], self.limited)
+        inputs, *others = (scaled_inputs(one, scaling, None) for one in (logsigs, *copies))
+
+        def finish(network: AbstractOnlineModel) -> EmbeddedModel:
+            return EmbeddedModel(_finished(network, scaling, logsigs), chosen.embedding, chosen.partition)
+
+        return Prepared(Versions(logsigs.basis, inputs, tuple(others)), finish, chosen.choices)
 
     def train(
         self,
@@ -121,10 +100,10 @@ class AbstractNetwork(AbstractLearner):
         outputs: int,
         loss: AbstractMeasure,
         task: Task,
-        readout: ReadoutType,
+        readout: type[AbstractReadout],
         classes: Int64[np.ndarray, "series"],
-    ) -> tuple[SequenceModel, Result, dict[str, Choice]]:
-        """Choose the length of training and the validation series, and train.
+    ) -> tuple[AbstractOnlineModel, Result, dict[str, Choice]]:
+        """Choose the length of training and the validation series, and train on given log-signatures.
 
         Args:
             logsigs: Log-signatures of the training series.
@@ -137,21 +116,11 @@ class AbstractNetwork(AbstractLearner):
             classes: Class of each series; the same fraction of each is held out.
         """
         held_out, fraction = choose_held_out(self.validation, classes, np.random.default_rng(task.seed))
-        training = len(logsigs) - (0 if held_out is None else len(held_out))
-        steps = choose_steps(self.steps, training, len(task.streams.value) / len(task.streams), self.batch)
-        schedule = Schedule(
-            steps=steps.value,
-            rate=self.rate,
-            batch=self.batch,
-            held_out=held_out,
-            patience=self.patience,
-            weights=None if (task.weight == 1.0).all() else task.weight,
-            checkpoints=task.checkpoints,
-            progress=task.progress,
-            seed=task.seed,
-        )
-        sequence, result = train(self.architecture, readout, logsigs, queries, targets, outputs, loss, schedule)
-        return sequence, result, {"validation": fraction, "steps": steps}
+        training = np.arange(len(logsigs)) if held_out is None else np.delete(np.arange(len(logsigs)), held_out)
+        scaling = _fit_scaling(logsigs[training], self.limited)
+        versions = Versions(logsigs.basis, scaled_inputs(logsigs, scaling, queries))
+        network, result, steps = self.run(versions, targets, outputs, loss, task, readout, held_out, self.members)
+        return _finished(network, scaling, logsigs), result, {"validation": fraction, "steps": steps}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -163,20 +132,49 @@ class LogSLiCE(AbstractNetwork):
         block: Size of the blocks.
         widths: Widths of the hidden layers of the readout.
         init_scale: Factor of the initial vector field.
+        stable: Whether flows rotate and forget, and log-signatures are limited softly, so that no series moves the
+            state out of bounds. Otherwise flows may grow it, and log-signatures of any size are told apart, which
+            is more precise on series like those of training.
 
-    >>> LogSLiCE(hidden=128).architecture
-    Slice(hidden=128, block=4, widths=(64,), init_scale=0.05)
+    >>> LogSLiCE(hidden=128).members
+    1
     """
 
     hidden: int = 64
     block: int = 4
     widths: tuple[int, ...] = (64,)
     init_scale: float = 0.05
+    stable: bool = True
 
     @property
-    def architecture(self) -> Slice:
-        """Builds the linear CDE."""
-        return Slice(self.hidden, self.block, self.widths, self.init_scale)
+    def limited(self) -> bool:
+        """Whether states are to be bounded."""
+        return self.stable
+
+    def build(
+        self, rows: Basis | int, outputs: int, readout: type[AbstractReadout] | None, key: PRNGKeyArray
+    ) -> SequenceModel:
+        """The linear CDE."""
+        assert isinstance(rows, Basis)
+        # What `Auto` selects on a CPU; tracing its other branches as well would take longer than small fits.
+        scan = MatrixFree() if jax.default_backend() == "cpu" else Auto()
+        model = log_slice(
+            rows,
+            self.hidden,
+            outputs,
+            block=self.block,
+            initial=TimeZeroInitial(),
+            readout=(readout or Mean)(self.widths, self.regularisation.dropout),
+            scan=scan,
+            init_scale=self.init_scale,
+            key=key,
+        )
+        if not self.stable:
+            return model
+        field = Contracting if time_of(rows.letters) is not None else Orthogonal
+        own = jax.random.fold_in(key, 1)
+        dynamics = LinearDynamics(field(rows, self.hidden, self.block, init_scale=self.init_scale, key=own), scan=scan)
+        return dataclasses.replace(model, dynamics=dynamics)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -189,8 +187,8 @@ class LogNCDE(AbstractNetwork):
         layers: Number of hidden layers of the vector field.
         widths: Widths of the hidden layers of the readout.
 
-    >>> LogNCDE(width=32).architecture
-    Neural(hidden=32, width=32, layers=2, widths=())
+    >>> LogNCDE(width=32).hidden
+    32
     """
 
     hidden: int = 32
@@ -199,6 +197,35 @@ class LogNCDE(AbstractNetwork):
     widths: tuple[int, ...] = ()
 
     @property
-    def architecture(self) -> Neural:
-        """Builds the neural CDE."""
-        return Neural(self.hidden, self.width, self.layers, self.widths)
+    def limited(self) -> bool:
+        """Always: a neural vector field is not bounded."""
+        return True
+
+    def build(
+        self, rows: Basis | int, outputs: int, readout: type[AbstractReadout] | None, key: PRNGKeyArray
+    ) -> SequenceModel:
+        """The neural CDE, which the Log-ODE method solves."""
+        assert isinstance(rows, Basis)
+        return log_ncde(
+            rows,
+            self.hidden,
+            outputs,
+            width=self.width,
+            layers=self.layers,
+            initial=TimeZeroInitial(),
+            readout=(readout or Mean)(self.widths, self.regularisation.dropout),
+            key=key,
+        )
+
+
+def _finished(network: AbstractOnlineModel, scaling: AbstractScaling, logsigs: LogSignatures) -> AbstractOnlineModel:
+    return map_networks(lambda one: dataclasses.replace(one, scaling=scaling, spec=logsigs.spec), network)
+
+
+def _fit_scaling(logsigs: LogSignatures, limited: bool) -> AbstractScaling:
+    """Scale to unit RMS of the whole increment instead of each letter, so that any number of letters trains alike."""
+    each = IncrementRMSScaling().fit(jnp.asarray(logsigs.values, jnp.float32), logsigs.basis)
+    assert isinstance(each, IncrementRMSScaling)
+    assert each.factors is not None
+    scaling = IncrementRMSScaling(tuple(factor / len(each.factors) ** 0.5 for factor in each.factors))
+    return SoftLimit(scaling, LIMIT) if limited else scaling

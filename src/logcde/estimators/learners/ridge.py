@@ -1,15 +1,17 @@
-"""Ridge regression on random units of windows. Every series is predicted without it in closed form."""
+"""Ridge regression on features of windows. Every series is predicted without it in closed form."""
 
 import dataclasses
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float32, Float64
 
+from logcde.errors import check_whole
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
-from logcde.features import WindowFeatures
+from logcde.features import FittedFeatures, WindowFeatures
 from logcde.features.smoothing import AbstractSmoother, Shrinkage
 from logcde.models.heads import CalibratedHead, LinearHead
 from logcde.models.series import FeatureModel
+from logcde.streams import Streams
 
 PENALTIES = np.logspace(-5, 1, 13)
 """Candidates, as a share of the number of features."""
@@ -29,7 +31,8 @@ class WindowRidge(AbstractLearner):
     chosen in the same way.
 
     Args:
-        units: Number of random units; from a few thousand series on there are fewer.
+        units: Number of random units; from a few thousand series on there are fewer. With 0, features are statistics of
+            each channel instead: levels and changes, for targets that depend on them rather than on shapes.
         biases: Features of each unit.
         smoother: How the observations of windows become signals.
     """
@@ -38,15 +41,33 @@ class WindowRidge(AbstractLearner):
     biases: int = 3
     smoother: AbstractSmoother = Shrinkage()
 
+    def __post_init__(self) -> None:
+        check_whole("WindowRidge", "units", self.units, least=0)
+        check_whole("WindowRidge", "biases", self.biases)
+
     def fit(self, task: Task, *, held_out: bool) -> Learnt:
         """Solve for all penalties by one decomposition."""
-        many = len(task.targets) * self.units * self.biases > MOST
-        units = max(1, FEWER // self.biases) if many else self.units
-        features = WindowFeatures(
-            smoother=self.smoother, statistics=False, units=units, biases=self.biases, seed=task.seed
-        ).fit(task.streams)
-        head, unseen = fit_ridge(features(task.streams), task)
+        if self.units:
+            many = len(task.targets) * self.units * self.biases > MOST
+            units = max(1, FEWER // self.biases) if many else self.units
+            features = WindowFeatures(
+                smoother=self.smoother, statistics=False, units=units, biases=self.biases, seed=task.seed
+            ).fit(task.streams)
+            rows = features(task.streams)
+        else:
+            features, rows = statistics_of(task.streams, self.smoother, FEWER * len(task.targets))
+        head, unseen = fit_ridge(rows, task)
         return Learnt(FeatureModel(features, head), unseen)
+
+
+def statistics_of(
+    streams: Streams, smoother: AbstractSmoother, most: int, *, nan_unobserved: bool = False
+) -> tuple[FittedFeatures, Float32[np.ndarray, "series feature"]]:
+    """Statistics of each channel; a lean selection of them if the table would have more numbers than `most`."""
+    features = WindowFeatures(smoother=smoother, nan_unobserved=nan_unobserved, units=0).fit(streams)
+    if len(streams) * features.size > most:
+        features = dataclasses.replace(features, lean=True)
+    return features, features(streams)
 
 
 def fit_ridge(

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
+from logcde.errors import check_whole
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
 from logcde.features import WindowFeatures
 from logcde.features.smoothing import AbstractSmoother, Shrinkage
@@ -29,6 +30,9 @@ class WindowTrees(AbstractLearner):
 
     trees: int = 300
     smoother: AbstractSmoother = Shrinkage()
+
+    def __post_init__(self) -> None:
+        check_whole("WindowTrees", "trees", self.trees)
 
     def fit(self, task: Task, *, held_out: bool) -> Learnt:
         """Grow trees on bootstrap samples."""

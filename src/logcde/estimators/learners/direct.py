@@ -1,0 +1,349 @@
+"""`DirectForecast`: boosting and ridge on recent observations learn the change against the last value."""
+
+import abc
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Float32, Float64, Int64
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
+
+from logcde.estimators.choosing import Choice
+from logcde.estimators.learners.boosting import boosted, varied
+from logcde.estimators.learners.questions import AbstractForecastLoss, Cuts, MeanLoss, Questions
+from logcde.features.recent import AHEAD, Grouped, RecentFeatures
+from logcde.models.forecast import ForecastModel, HorizonHead, ShrunkLast, TargetForecast, last_and_age
+from logcde.models.heads import AbstractHead, TreesHead
+from logcde.streams import Streams
+
+SHARES = np.linspace(0.0, 1.0, 21)
+"""Candidates of the share of a difference that is left, and of the weights of heads."""
+AGES, FEWEST, PRIOR = 8, 50, 20.0
+"""Most ages with a share of their own, fewest questions for each, and how many questions all ages count for in each."""
+MANY = 10_000
+"""Questions about a target from which on one part of the series is left out, not each part by turns."""
+SMALL = 6000
+"""Questions below which one thread is faster than several."""
+RUNS = 3
+"""Runs of boosting with other seeds, if there are not many questions."""
+ROUNDS = (0.1, 0.25, 0.5, 1.0)
+"""Candidates of the boosting rounds, as a share of the most."""
+PENALTIES = np.logspace(-4, 1.5, 12)
+"""Candidates of the ridge penalty, as a share of the number of questions."""
+RIDGE = 10_000
+"""Most questions for ridge regression."""
+HORIZONS = 4
+"""Most times ahead at which ridge regression, and the mixture, have weights of their own."""
+WIDE = 150
+"""Features above which ridge weights of the features of all channels do not depend on the time ahead."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DirectForecast:
+    """The default of `LogCDEForecaster`: learns the change of each target against its last value, any time ahead.
+
+    The last value of the channel in question is shrunk towards a mean by its age. Gradient boosting and ridge
+    regression learn what is left, from recent observations of all channels and the time asked for. Their weights have
+    the least loss on series left out, where weights of 0 leave the shrunk last value.
+
+    Args:
+        loss: `MeanLoss()` or `MedianLoss()`.
+        cuts: How questions are drawn from the series if there are no targets.
+        rounds: Most boosting rounds; how many of them help is chosen on series left out.
+        rate: Learning rate of boosting.
+        leaves: Most leaves of a tree.
+        folds: Parts of the series, each left out by turns; with many questions, only one is.
+        questions: Most training questions about a target; of more, some are drawn.
+    """
+
+    loss: AbstractForecastLoss = MeanLoss()
+    cuts: Cuts = Cuts()
+    rounds: int = 200
+    rate: float = 0.06
+    leaves: int = 15
+    folds: int = 4
+    questions: int = 40_000
+
+    def fit_questions(
+        self, streams: Streams, asked: Questions, channels: Sequence[int | None], names: Sequence[str], seed: int
+    ) -> tuple[ForecastModel, dict[str, Choice]]:
+        """Train on series and questions about them.
+
+        Args:
+            streams: The series.
+            asked: Questions and their answers.
+            channels: For each target the channel that it is a value of; None if it is none of them.
+            names: The name of each target.
+            seed: Seed of everything random.
+        """
+        grouped = Grouped.of(streams)
+        prefixes = grouped.prefixes(asked.series, asked.until)
+        features = RecentFeatures.fit(streams, float((asked.time - prefixes.end).max()))
+        distinct, place = prefixes.distinct()
+        brief = features.brief(grouped, distinct)
+        targets, choices = [], {}
+        for number, (channel, name) in enumerate(zip(channels, names, strict=True)):
+            began = time.monotonic()
+            mine = np.flatnonzero(asked.target == number)
+            if len(mine) > self.questions:
+                drawn = np.random.default_rng((seed, number)).choice(mine, self.questions, replace=False)
+                mine = np.sort(drawn)
+            used, of = np.unique(place[mine], return_inverse=True)
+            rows = features.rows(grouped, distinct[used], of, asked.time[mine], channel, brief[used])
+            own = rows.shape[1] - (brief.shape[1] if rows.shape[1] > WIDE else 0)
+            table = _Table(rows, asked.value[mine] - features.level(channel), asked.series[mine], channel, own)
+            with threadpool_limits(1 if len(mine) < SMALL else None):
+                target, shares, losses = self._compared(table, seed)
+            targets.append(target)
+            text = f"{self.loss.name} {losses[1]:.4g} left out, {losses[0]:.4g} of the shrunk last value"
+            choices[name] = Choice(name, shares, f"weights; {text}, {time.monotonic() - began:.1f} s")
+        return ForecastModel(features, tuple(targets)), choices
+
+    def _compared(self, table: "_Table", seed: int) -> tuple[TargetForecast, dict[str, float], tuple[float, float]]:
+        """Compare what learners predict for series that they did not see, mix those that help, and train these on all.
+
+        Returns:
+            The forecast, the mean weight of each learner, and the losses of the shrunk last value and of the mixture on
+            series left out.
+        """
+        runs = RUNS if len(table.series) < MANY else 1
+        learners = {"boosting": _Boosting(self, runs, seed), "ridge": _Ridge(table.own, seed)}
+        missed, ahead, paths = [], [], []
+        for training, rest in self._folds(table.series, seed):
+            known, unknown = table[training], table[rest]
+            base = known.shrunk(self.loss)
+            change = known.values - known.expected(base)
+            missed.append(unknown.values - unknown.expected(base))
+            ahead.append(unknown.rows[:, AHEAD])
+            paths.append([learner.path(known.rows, change, unknown.rows) for learner in learners.values()])
+        base = table.shrunk(self.loss)
+        if not missed:
+            none = np.zeros((0, 1))
+            return TargetForecast(table.channel, base, (), np.zeros(1), none), {}, (np.nan, np.nan)
+        left = np.concatenate(missed)
+        unseen = [np.concatenate(each, axis=1) for each in zip(*paths, strict=True)]
+        best = [int(np.argmin([self.loss(left - one).mean() for one in path])) for path in unseen]
+        chosen = [path[one] for path, one in zip(unseen, best, strict=True)]
+        knots, weight, losses = self._weights(left, np.concatenate(ahead), chosen)
+        change = table.values - table.expected(base)
+        used = np.flatnonzero(weight.any(axis=1))
+        heads = tuple(list(learners.values())[one].head(table.rows, change, best[one]) for one in used)
+        shares = {name: round(float(each.mean()), 2) for name, each in zip(learners, weight, strict=True)}
+        return TargetForecast(table.channel, base, heads, knots, weight[used]), shares, losses
+
+    def _folds(self, series: Int64[np.ndarray, "question"], seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Training questions and those left out, of other series."""
+        order = np.random.default_rng(seed).permutation(np.unique(series))
+        parts = np.array_split(order, min(self.folds, len(order)))
+        if len(parts) < 2:
+            return
+        for part in parts[: 1 if len(series) >= MANY else None]:
+            rest = np.isin(series, part)
+            yield np.flatnonzero(~rest), np.flatnonzero(rest)
+
+    def _weights(
+        self,
+        left: Float64[np.ndarray, "question"],
+        ahead: Float32[np.ndarray, "question"],
+        unseen: Sequence[Float64[np.ndarray, "question"]],
+    ) -> tuple[Float64[np.ndarray, "knot"], Float64[np.ndarray, "head knot"], tuple[float, float]]:
+        """Times ahead, the weights there with the least loss of two heads, and the mean loss without and with them."""
+        first, second = unseen
+        order, parts = groups_of(ahead, HORIZONS)
+        pairs = [(a, b) for a in SHARES for b in SHARES if a + b <= 1.0 + 1e-9]
+        sums = np.stack(
+            [np.add.reduceat(self.loss(left - a * first - b * second)[order], parts) for a, b in pairs]
+        )  # (pair, part)
+        best = np.argmin(sums + PRIOR * sums.sum(axis=1, keepdims=True) / len(left), axis=0)
+        loss = np.take_along_axis(sums, best[None], axis=0).sum() / len(left)
+        knots = np.array([np.median(part) for part in np.split(ahead[order], parts[1:])], np.float64)
+        return knots, np.array(pairs)[best].T, (float(sums[0].sum() / len(left)), float(loss))
+
+
+def groups_of(numbers: Float[np.ndarray, "_"], most: int) -> tuple[Int64[np.ndarray, "_"], Int64[np.ndarray, "_"]]:
+    """The order of numbers, and where groups of similar ones begin in it; equal numbers are in one group.
+
+    >>> groups_of(np.repeat([3.0, 1.0], FEWEST), most=4)[1].tolist()
+    [0, 50]
+    """
+    order = np.argsort(numbers, kind="stable")
+    count = int(np.clip(len(order) // FEWEST, 1, most))
+    edges = numbers[order][np.arange(count) * len(order) // count]
+    return order, np.unique(np.searchsorted(numbers[order], edges))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Table:
+    """Questions about one target; ridge weights of the first `own` features vary with the time ahead."""
+
+    rows: Float32[np.ndarray, "question feature"]
+    values: Float64[np.ndarray, "question"]
+    series: Int64[np.ndarray, "question"]
+    channel: int | None
+    own: int
+
+    def __getitem__(self, chosen: np.ndarray) -> "_Table":
+        return _Table(self.rows[chosen], self.values[chosen], self.series[chosen], self.channel, self.own)
+
+    def expected(self, base: ShrunkLast) -> Float64[np.ndarray, "question"]:
+        """The shrunk last values."""
+        return base(*last_and_age(self.rows, self.channel))
+
+    def shrunk(self, loss: AbstractForecastLoss) -> ShrunkLast:
+        """Choose what is left of the last value by its age."""
+        return fit_shrunk(*last_and_age(self.rows, self.channel), self.values, loss)
+
+
+def fit_shrunk(
+    last: Float64[np.ndarray, "question"],
+    age: Float64[np.ndarray, "question"],
+    values: Float64[np.ndarray, "question"],
+    loss: AbstractForecastLoss,
+) -> ShrunkLast:
+    """The shares of the last value with the least loss, each for questions with a similar age.
+
+    >>> values = np.random.default_rng(0).normal(size=400)
+    >>> fit_shrunk(values, np.ones(400), values, MeanLoss()).share
+    array([1.])
+    """
+    centre = loss.centre(values)
+    known = np.isfinite(last)
+    if not known.any():
+        return ShrunkLast(centre, np.zeros(1), np.zeros(1))
+    off, wanted, age = last[known] - centre, values[known] - centre, age[known]
+    losses = np.stack([loss(wanted - share * off) for share in SHARES], axis=1)
+    order, parts = groups_of(age, AGES)
+    sums = np.add.reduceat(losses[order], parts, axis=0) + PRIOR * losses.mean(axis=0)
+    knots = np.array([np.median(part) for part in np.split(age[order], parts[1:])])
+    return ShrunkLast(centre, knots, SHARES[np.argmin(sums, axis=1)])
+
+
+class _AbstractPath(abc.ABC):
+    """Learns changes from rows, with a choice of how closely."""
+
+    @abc.abstractmethod
+    def path(
+        self, rows: Float32[np.ndarray, "known feature"], change: Float64[np.ndarray, "known"],
+        unknown: Float32[np.ndarray, "question feature"],
+    ) -> Float64[np.ndarray, "candidate question"]:  # fmt: skip
+        """What each candidate, trained on some rows, predicts for others."""
+
+    @abc.abstractmethod
+    def head(
+        self, rows: Float32[np.ndarray, "known feature"], change: Float64[np.ndarray, "known"], candidate: int
+    ) -> AbstractHead:
+        """Train one of the candidates."""
+
+
+class _Boosting(_AbstractPath):
+    """Histogram gradient boosting, the mean of some runs if questions are few; candidates are numbers of rounds."""
+
+    def __init__(self, options: DirectForecast, runs: int, seed: int) -> None:
+        self.options, self.runs, self.seed = options, runs, seed
+        self.rounds = sorted({max(1, round(share * options.rounds)) for share in ROUNDS})
+
+    def path(
+        self, rows: Float32[np.ndarray, "known feature"], change: Float64[np.ndarray, "known"],
+        unknown: Float32[np.ndarray, "question feature"],
+    ) -> Float64[np.ndarray, "candidate question"]:  # fmt: skip
+        """What boosters predict after each number of rounds."""
+        total = np.zeros((len(self.rounds), len(unknown)))
+        for run in range(self.runs):
+            total += self._boosted(rows, change, self.rounds[-1], run).staged(unknown, self.rounds)[..., 0]
+        return total / self.runs
+
+    def head(
+        self, rows: Float32[np.ndarray, "known feature"], change: Float64[np.ndarray, "known"], candidate: int
+    ) -> AbstractHead:
+        """The trees of all runs."""
+        return mean_of([self._boosted(rows, change, self.rounds[candidate], run) for run in range(self.runs)])
+
+    def _boosted(self, rows: np.ndarray, change: np.ndarray, rounds: int, run: int) -> TreesHead:
+        """The trees of one run."""
+        options: Any = {
+            "loss": self.options.loss.boosting, "max_iter": rounds, "learning_rate": self.options.rate,
+            "max_leaf_nodes": self.options.leaves, "max_features": 0.3, "l2_regularization": 5.0,
+            "early_stopping": False, "random_state": (self.seed + run) % 2**32,
+        }  # fmt: skip
+        return boosted(HistGradientBoostingRegressor(**options), rows, change)
+
+
+def mean_of(heads: Sequence[TreesHead]) -> TreesHead:
+    """The mean of several sums of trees, as one."""
+    shifts = np.cumsum([0, *(len(head.feature) for head in heads[:-1])]).astype(np.int32)
+
+    def joined(name: str, *, moved: bool = False) -> Any:
+        parts = (getattr(head, name) + (shift if moved else 0) for head, shift in zip(heads, shifts, strict=True))
+        return np.concatenate([*parts]) if len(heads) > 1 else getattr(heads[0], name)
+
+    inner = np.concatenate([head.feature for head in heads]) >= 0
+    return TreesHead(
+        roots=joined("roots", moved=True),
+        output=joined("output"),
+        feature=joined("feature"),
+        threshold=joined("threshold"),
+        left=np.where(inner, joined("left", moved=True), 0).astype(np.int32),
+        right=np.where(inner, joined("right", moved=True), 0).astype(np.int32),
+        missing_left=np.concatenate([head.missing_left for head in heads]),
+        value=joined("value") / len(heads),
+        bias=np.mean([head.bias for head in heads], axis=0),
+    )
+
+
+class _Ridge(_AbstractPath):
+    """Ridge regression; candidates are penalties.
+
+    Weights of the first `own` features change with the time ahead, those of the others do not.
+    """
+
+    def __init__(self, own: int, seed: int) -> None:
+        self.own, self.seed = own, seed
+
+    def path(
+        self, rows: Float32[np.ndarray, "known feature"], change: Float64[np.ndarray, "known"],
+        unknown: Float32[np.ndarray, "question feature"],
+    ) -> Float64[np.ndarray, "candidate question"]:  # fmt: skip
+        """What the weights for each penalty predict."""
+        head, weights = self._solved(rows, change, PENALTIES)
+        return weights.T @ self._products(head, unknown).T
+
+    def head(
+        self, rows: Float32[np.ndarray, "known feature"], change: Float64[np.ndarray, "known"], candidate: int
+    ) -> AbstractHead:
+        """The weights for one penalty."""
+        head, weights = self._solved(rows, change, PENALTIES[candidate : candidate + 1])
+        knots, common = len(head.ahead), rows.shape[1] - self.own
+        each = weights[common:, 0].reshape(-1, knots)
+        shared = np.tile(weights[:common], (1, knots))
+        return dataclasses.replace(head, weight=np.concatenate([each[1:], shared]), bias=each[0])
+
+    def _solved(
+        self, rows: np.ndarray, change: np.ndarray, penalties: np.ndarray
+    ) -> tuple[HorizonHead, Float64[np.ndarray, "product penalty"]]:
+        """Scales of the features, and for each penalty the weights of their products with the times ahead."""
+        if len(rows) > RIDGE:
+            drawn = np.sort(np.random.default_rng(self.seed).choice(len(rows), RIDGE, replace=False))
+            rows, change = rows[drawn], change[drawn]
+        ahead = rows[:, AHEAD].astype(np.float64)
+        knots = np.unique(np.quantile(ahead, np.linspace(0, 1, HORIZONS), method="nearest"))
+        kept = varied(rows)
+        known = np.where(kept[None], rows, 0.0).astype(np.float64)
+        centre, spread = np.nanmean(known, axis=0), np.nanstd(known, axis=0)
+        spread = np.where(kept & (spread > 0), spread, np.inf)
+        head = HorizonHead(AHEAD, knots, centre, spread, np.zeros((rows.shape[1], len(knots))), np.zeros(len(knots)))
+        products = self._products(head, rows)
+        sizes, vectors = np.linalg.eigh(products.T @ products)
+        projected = vectors.T @ (products.T @ change)
+        scaled = projected[:, None] / (np.maximum(sizes, 0.0)[:, None] + penalties * len(rows))
+        return head, vectors @ scaled
+
+    def _products(self, head: HorizonHead, rows: np.ndarray) -> Float64[np.ndarray, "question product"]:
+        """Features of all channels; then the constant 1 and the others, times the mixture of times ahead."""
+        scaled = head.standardised(rows)
+        own = np.concatenate([np.ones((len(rows), 1)), scaled[:, : self.own]], axis=1)
+        mixture = head.mixture(rows[:, head.column])
+        each = (own[:, :, None] * mixture[:, None, :]).reshape(len(rows), -1)
+        return np.concatenate([scaled[:, self.own :], each], axis=1)

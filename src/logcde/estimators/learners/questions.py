@@ -1,0 +1,139 @@
+"""Questions about the future of series: how they are drawn, and how a miss counts."""
+
+import abc
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from logcde.errors import TrainingError
+from logcde.streams import Streams
+from logcde.streams.ragged import owners
+
+
+class AbstractForecastLoss(abc.ABC):
+    """What a forecast should be close to, and how a miss counts."""
+
+    name: str
+    """What the comparison of learners calls it."""
+    boosting: str
+    """The loss of scikit-learn's booster."""
+
+    @abc.abstractmethod
+    def centre(self, values: Float64[np.ndarray, "_"]) -> float:
+        """The best constant."""
+
+    @abc.abstractmethod
+    def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
+        """The loss of each error."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanLoss(AbstractForecastLoss):
+    """Squared errors: forecasts are means.
+
+    >>> MeanLoss()(np.array([-2.0]))
+    array([4.])
+    """
+
+    name = "squared error"
+    boosting = "squared_error"
+
+    def centre(self, values: Float64[np.ndarray, "_"]) -> float:
+        """The mean."""
+        return float(values.mean())
+
+    def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
+        """Squares."""
+        return np.square(errors)
+
+
+@dataclasses.dataclass(frozen=True)
+class MedianLoss(AbstractForecastLoss):
+    """Absolute errors: forecasts are medians, which outliers do not move.
+
+    >>> MedianLoss()(np.array([-2.0]))
+    array([2.])
+    """
+
+    name = "absolute error"
+    boosting = "absolute_error"
+
+    def centre(self, values: Float64[np.ndarray, "_"]) -> float:
+        """The median."""
+        return float(np.median(values))
+
+    def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
+        """Absolute values."""
+        return np.abs(errors)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cuts:
+    """How questions are drawn from series that have no targets of their own: what comes after a cut is asked for.
+
+    Args:
+        count: Cuts in each series, at random events.
+        ahead: Longest time from the latest event before a cut to the time asked for; by default the rest of the series.
+
+    >>> Cuts(count=2, ahead=6.0)
+    Cuts(count=2, ahead=6.0)
+    """
+
+    count: int = 8
+    ahead: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or not (self.ahead is None or self.ahead > 0):
+            raise TrainingError(f"{self!r} asks no question.", "Give at least one cut, and a positive time ahead.")
+
+    def questions(self, streams: Streams, seed: int) -> "Questions":
+        """The observations of each series after its cuts."""
+        rng = np.random.default_rng(seed)
+        event = owners(streams.obs_offsets)
+        parts = []
+        for series in range(len(streams)):
+            begin, end = streams.offsets[series : series + 2]
+            later = np.flatnonzero(streams.times[begin:end] > 0) + begin
+            later = later[later > begin]
+            for cut in rng.choice(later, min(self.count, len(later)), replace=False).tolist():
+                first, last = int(streams.obs_offsets[cut]), int(streams.obs_offsets[end])
+                asked = np.arange(first, last)
+                if self.ahead is not None:
+                    asked = asked[streams.times[event[asked]] - streams.times[cut - 1] <= self.ahead]
+                parts.append((np.full(len(asked), series), np.full(len(asked), streams.times[cut]), asked))
+        if not parts:
+            return Questions(*(np.empty(0, kind) for kind in (np.int64, float, float, np.int64, float)))
+        series, until, asked = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return Questions(
+            series,
+            until,
+            streams.times[event[asked]],
+            streams.channel[asked].astype(np.int64),
+            streams.value[asked].astype(np.float64),
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Questions:
+    """What is asked in training: a target of a series at a time, from what was observed before another; and the answer.
+
+    Args:
+        series: The series of each question.
+        until: Observations before this are known.
+        time: The time asked for.
+        target: The number of the target.
+        value: Its value there.
+    """
+
+    series: Int64[np.ndarray, "question"]
+    until: Float64[np.ndarray, "question"]
+    time: Float64[np.ndarray, "question"]
+    target: Int64[np.ndarray, "question"]
+    value: Float64[np.ndarray, "question"]
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def __getitem__(self, chosen: np.ndarray) -> "Questions":
+        return Questions(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))

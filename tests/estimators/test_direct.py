@@ -1,0 +1,189 @@
+"""The default learner of the forecaster."""
+
+import numpy as np
+import pytest
+
+import logcde as lc
+from logcde.errors import LogcdeError, OutOfRangeWarning, TrainingError
+from logcde.estimators import Cuts, DirectForecast, LogCDEForecaster, MeanLoss, MedianLoss, load
+from logcde.estimators.learners.direct import _Boosting, _Ridge, fit_shrunk
+from logcde.estimators.learners.questions import Questions
+from logcde.models.forecast import ForecastModel
+from tests.estimators.series import COUNT, streams, values
+
+QUICK = DirectForecast(rounds=20)
+CHANNELS = ["a", "b"]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> LogCDEForecaster:
+    return LogCDEForecaster(learner=QUICK, random_state=0).fit(streams(missing=0.3))
+
+
+def waves(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sine waves with a phase and level of their own: 20 steps, and the 10 that follow."""
+    rng = np.random.default_rng(seed)
+    level, phase = rng.normal(0, 3, size=(2, count, 1))
+    whole = level + np.sin(0.5 * np.arange(30) + phase)
+    whole[:, :20][rng.random((count, 20)) < 0.4] = np.nan
+    whole[:, 0] = level[:, 0]
+    return whole[:, :20, None], whole[:, 20:, None]
+
+
+def errors(forecaster: LogCDEForecaster, known: np.ndarray, later: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Root mean squared errors at each step ahead: of forecasts, and of last values."""
+    found = forecaster.predict(known, at=np.arange(20.0, 30.0))
+    last = np.array([one[np.isfinite(one)][-1] for one in known[..., 0]])
+    return tuple(np.sqrt(np.square(one - later[..., 0]).mean(axis=0)) for one in (found[..., 0], last[:, None]))
+
+
+def test_forecasts_of_later_values_beat_last_values_at_every_step():
+    """Without targets one model answers any time up to the longest that was asked in training."""
+    forecaster = LogCDEForecaster(random_state=0).fit(waves(0, 200)[0])
+    ours, last = errors(forecaster, *waves(1, 100))
+    assert (ours < 0.8 * last).all()
+
+
+def test_targets_far_beyond_the_series():
+    known, later = waves(0, 200)
+    stamps = np.arange(20.0, 30.0)
+    targets = lc.Streams.from_dense(later, stamps, ["x1"])
+    forecaster = LogCDEForecaster(learner=DirectForecast(rounds=100), random_state=0).fit(known, targets)
+    ours, last = errors(forecaster, *waves(1, 100))
+    assert (ours < 0.5 * last).all()
+    assert forecaster.model_.targets[0].channel == 0
+    assert forecaster.score(known, targets) > 0.9
+
+
+@pytest.mark.parametrize("offset", [1e8, 1e12])
+def test_forecasts_at_offsets_are_as_good(offset):
+    """Single precision holds the changes, but not the values."""
+    known, later = (np.round(part * 1024) / 1024 + offset for part in waves(0, 60))
+    targets = lc.Streams.from_dense(later, np.arange(20.0, 30.0), ["x1"])
+    forecaster = LogCDEForecaster(learner=QUICK, random_state=0).fit(known, targets)
+    ours, last = errors(forecaster, *(np.round(part * 1024) / 1024 + offset for part in waves(1, 40)))
+    assert (ours < 0.8 * last).all()
+
+
+def test_target_that_is_no_channel_is_learnt_from_the_channels():
+    later = lc.Streams.from_dense(values()[:, -1:, :1] ** 2, [12.0], ["square"], ids=list(streams().ids))
+    forecaster = LogCDEForecaster(learner=QUICK, random_state=0).fit(streams(), later)
+    assert forecaster.model_.targets[0].channel is None
+    assert forecaster.predict(streams(), at=[12.0]).shape == (COUNT, 1, 1)
+
+
+def test_prediction_uses_past_observations_only(fitted):
+    array = values(1, 0.3)
+    before = fitted.predict(lc.Streams.from_dense(array, channels=CHANNELS), at=[1.0, 3.0])
+    array[:, 3:] += 100.0
+    with pytest.warns(OutOfRangeWarning, match="values of 'b' such as"):
+        after = fitted.predict(lc.Streams.from_dense(array, channels=CHANNELS), at=[1.0, 3.0])
+    np.testing.assert_array_equal(before, after)
+
+
+def test_predictions_do_not_depend_on_other_questions(fitted):
+    whole = fitted.predict(streams(1), at=[2.0, 5.5, 9.0])
+    np.testing.assert_array_equal(whole[3:4, 1:2], fitted.predict(streams(1)[3:4], at=[5.5]))
+
+
+def test_times_beyond_training_are_as_the_furthest(fitted):
+    last, longest = streams(1).times[-1], fitted.model_.features.longest
+    furthest = fitted.predict(streams(1), at=[last + longest])
+    np.testing.assert_array_equal(furthest, fitted.predict(streams(1), at=[last + 100 * longest]))
+
+
+def test_online_predictions_are_those_offline(fitted):
+    online = fitted.online()
+    for time, row in enumerate(values(1, 0.3)[0]):
+        online.observe(float(time), row)
+        for later in (0.5, 6.0):
+            expected = fitted.predict(streams(1, 0.3)[:1], at=[time + later]) if time == 7 else None
+            if expected is not None:
+                np.testing.assert_array_equal(online.predict(at=time + later), expected[0, 0])
+
+
+def test_saved_forecaster_predicts_the_same(fitted, tmp_path):
+    fitted.save(tmp_path / "mine")
+    again = load(tmp_path / "mine")
+    assert isinstance(again.model_, ForecastModel)
+    np.testing.assert_array_equal(again.predict(streams(1), at=[9.0]), fitted.predict(streams(1), at=[9.0]))
+    assert again.get_params() == fitted.get_params()
+    assert again.choices_ == fitted.choices_
+
+
+def test_choices_name_weights_and_losses_of_each_target(fitted):
+    assert list(fitted.choices_) == ["learner", "a", "b"]
+    assert set(fitted.choices_["a"].value) == {"boosting", "ridge"}
+    assert "of the shrunk last value" in fitted.choices_["a"].reason
+    assert (fitted.history_, fitted.n_iter_, fitted.outputs_) == ((), 0, 2)
+
+
+def test_nothing_is_added_to_noise():
+    """On noise without any structure the shrunk last value is the mean, and heads get next to no weight."""
+    noise = np.random.default_rng(0).normal(size=(200, 10, 1))
+    forecaster = LogCDEForecaster(learner=QUICK, random_state=0).fit(noise)
+    found = forecaster.predict(np.random.default_rng(1).normal(size=(200, 10, 1)), at=[11.0])
+    assert np.abs(found).max() < 0.5
+
+
+def test_median_ignores_outliers():
+    rng = np.random.default_rng(0)
+    array = rng.normal(size=(300, 10, 1))
+    array[rng.random(array.shape) < 0.1] = 100.0
+    found = {}
+    for loss in (MeanLoss(), MedianLoss()):
+        forecaster = LogCDEForecaster(learner=DirectForecast(loss=loss, rounds=20), random_state=0).fit(array)
+        found[loss.name] = np.median(forecaster.predict(array, at=[11.0]))
+    assert found["squared error"] > 5
+    assert abs(found["absolute error"]) < 1
+
+
+def test_shares_of_the_last_value_fall_with_its_age():
+    rng = np.random.default_rng(0)
+    last, age = rng.normal(50, 10, 4000), rng.choice([1.0, 9.0], 4000)
+    value = 50 + np.where(age < 5, 0.9, 0.2) * (last - 50) + rng.normal(size=4000)
+    for loss in (MeanLoss(), MedianLoss()):
+        base = fit_shrunk(last, age, value, loss)
+        np.testing.assert_allclose(base(np.array([60.0, 60.0]), np.array([1.0, 9.0])), [59.0, 52.0], atol=1.0)
+
+
+def test_trees_and_weights_are_those_of_their_paths():
+    """What a head predicts is what its candidate predicted when candidates were compared."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 8)).astype(np.float32)
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    rows[:, 0], rows[:, 5] = rng.choice([1.0, 2.0, 4.0], 300), 3.0  # time ahead; a feature that never varies
+    change = np.nan_to_num(rows[:, 1] * rows[:, 0] + rows[:, 2]).astype(np.float64)
+    for learner in (_Boosting(QUICK, 1, 0), _Boosting(QUICK, 3, 0), _Ridge(4, 0)):
+        path = learner.path(rows[:200], change[:200], rows[200:])
+        for candidate in (0, len(path) - 1):
+            head = learner.head(rows[:200], change[:200], candidate)
+            np.testing.assert_allclose(head(rows[200:])[:, 0], path[candidate], rtol=1e-6, atol=1e-8)
+
+
+def test_cuts_ask_for_what_comes_after():
+    asked = Cuts(count=3, ahead=2.5).questions(streams(), seed=0)
+    assert len(np.unique(np.stack([asked.series, asked.until]), axis=1).T) == 3 * COUNT
+    assert (asked.time >= asked.until).all()
+    assert (asked.until > 0).all()
+    assert (asked.time - (asked.until - 1) <= 2.5).all()  # an event each step
+    np.testing.assert_array_equal(asked.value, values()[asked.series, asked.time.astype(int), asked.target])
+    assert len(Cuts(count=99).questions(streams(), 0)) == 2 * COUNT * 7 * 8 / 2
+    assert len(Cuts().questions(lc.Streams.from_dense(np.ones((2, 1, 1)), horizon=1.0), 0)) == 0
+    assert isinstance(asked[np.arange(2)], Questions)
+
+
+def test_wrong_options_and_impossible_targets_are_refused():
+    for wrong in ({"count": 0}, {"ahead": 0.0}):
+        with pytest.raises(TrainingError, match="asks no question"):
+            Cuts(**wrong)
+    with pytest.raises(LogcdeError, match="never known after the start"):
+        LogCDEForecaster().fit(values()[:, :1])
+    with pytest.raises(LogcdeError, match="no targets for the series 's23'"):
+        LogCDEForecaster().fit(streams(), streams()[:-1])
+
+
+def test_series_with_continuous_channels_get_a_network():
+    given = streams().with_continuous(["dose"], [np.array([0.0, 8.0])] * COUNT, [np.zeros((2, 1))] * COUNT)
+    with pytest.raises(LogcdeError, match="forecast with a network"):
+        LogCDEForecaster(learner=QUICK).fit(given)
