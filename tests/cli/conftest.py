@@ -1,14 +1,12 @@
 """Fixtures: `logcde stream` in this process, and a folder that `logcde train` wrote."""
 
-import dataclasses
 import sys
 from types import SimpleNamespace
 
 import jax
 import pytest
 
-from logcde.estimators.learners import networks
-from logcde.models import IncrementRMSScaling
+from logcde.estimators.learners import gradients
 from logcde.train import Evaluation
 from tests.cli.streaming import a_model, written
 from tests.cli.tables import run
@@ -46,15 +44,13 @@ def stream(tmp_path, monkeypatch, capfdbinary):
 def untrained(monkeypatch):
     """Skip the training loop, which takes long to compile: models keep their initial parameters."""
 
-    def train(build, reading, logsigs, queries, targets, outputs, loss, schedule):
-        model = build(logsigs.basis, outputs, reading, jax.random.key(schedule.seed))
-        scaling = IncrementRMSScaling(factors=(1.0,) * logsigs.basis.width)
+    def train(build, inputs, copies, targets, loss, measure, schedule):
         summary = SimpleNamespace(steps=schedule.steps)
         history = (Evaluation(schedule.steps, 1.0, 0.0, 0.5, {}, False),)
-        made = dataclasses.replace(model, scaling=scaling, spec=logsigs.spec)
-        return made, SimpleNamespace(history=history, summary=summary, held_out=None)
+        result = SimpleNamespace(history=history, summary=summary, held_out=None)
+        return build(jax.random.key(schedule.seed)), result
 
-    monkeypatch.setattr(networks, "train", train)
+    monkeypatch.setattr(gradients, "train", train)
 
 
 @pytest.fixture(scope="session")

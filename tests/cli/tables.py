@@ -5,6 +5,7 @@ import polars
 import pytest
 
 from logcde.cli import main
+from logcde.cli.main import Failed
 
 COLUMNS = ("--series", "id", "--time", "t", "--channel", "name", "--value", "x")
 NAMES = ["id", "t", "name", "x"]
@@ -37,4 +38,4 @@ def run(*arguments):
     """The exit code of a command, or its error message."""
     with pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
-    return end.value.code
+    return end.value.message if isinstance(end.value, Failed) else end.value.code

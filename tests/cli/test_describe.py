@@ -72,7 +72,9 @@ def test_wide_table_of_one_series(tmp_path, capsys):
 def test_stamps_that_look_like_an_epoch(tmp_path, capsys):
     frame = table(("p", 1.7e9, "a", 1.0), ("p", 1.7e9 + 3600, "a", 2.0))
     assert describe(tmp_path, frame) == 0
-    assert "If stamps count from 1970, pass --epoch s" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "observation window from 1700000000.0 to 1700003600.0" in out
+    assert "time counts from 1700000000.0, read as 2023-11-14T22:13:20 in seconds since 1970" in out
     assert describe(tmp_path, frame, "--epoch", "s", "--origin", "first") == 0
     out = capsys.readouterr().out
     assert "observation window of each series from its own first stamp" in out

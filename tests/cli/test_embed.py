@@ -1,8 +1,8 @@
 """`logcde embed`: the log-signatures of the library in a file of any form, or an error message and no file."""
 
 import errno
+import re
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import polars
@@ -10,6 +10,7 @@ import pytest
 
 from logcde import Embedding, Partition, Streams
 from logcde.cli.output import OutputTable
+from logcde.features import LogSignatureFeatures, WindowFeatures
 from tests.cli.tables import COLUMNS, long, run, table, write
 
 INTERVALS = ("--intervals", 3)
@@ -54,6 +55,10 @@ def test_small_pieces_match_in_memory_embedding(tmp_path, scattered, options, pa
     assert made["start"].to_list() == cuts.points[first].tolist()
     assert made["stop"].to_list() == cuts.points[first + 1].tolist()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.parquet", "out.parquet"]
+
+
+def test_any_number_of_rows_in_memory(tmp_path):
+    assert embed(tmp_path, long(), "--rows", 10**30, *INTERVALS) == 0
 
 
 def test_embedding_options(tmp_path):
@@ -135,14 +140,19 @@ ONE = table(("p", 0.0, "a", 1.0), ("p", 1.0, "a", 2.0))
         (ONE, ("--every", "1h"), "--every is '1h', but the stamps are plain numbers"),
         (ONE, ("--every", "often"), "--every is 'often'. Give a positive number and one of us, ms, s, min, h, d, w"),
         (ONE, ("--every", "1e-9"), "would have 1,000,000,000 intervals"),
+        (ONE, ("--every", "1e-300"), "Choose longer ones; or if the stamps count from 1970"),
         (ONE, ("--every", "-1"), "must be positive and finite"),
+        (ONE, ("--unit", "99999999999d"), "--unit is '99999999999d', which is too long. Give at most 999999999d."),
+        (ONE, ("--rows", -1), "--rows is -1. Give at least 1."),
+        (ONE, ("--rows", 0), "--rows is 0. Give at least 1."),
         (ONE, ("--intervals", 10**9), "--intervals is 1,000,000,000. Give at most 10,000,000."),
         (ONE, ("--horizon", "later"), "--horizon is 'later'. Give a number, a duration such as 90min, or a datetime"),
         (ONE, ("--horizon", "1h"), "--horizon is '1h', but the stamps are plain numbers."),
         (ONE, ("--horizon", 0.5), "Give a later --horizon, or leave it out."),
         (ONE, ("--unit", "1min"), "A unit was given, but the stamps are plain numbers"),
-        (ONE, ("--origin", "first"), "An origin was given, but the stamps are of type float64"),
-        (ONE, ("--origin", "5"), '--origin is \'5\'. Give "earliest", "first" or a datetime'),
+        (ONE, ("--origin", "2024-01-01"), "is not a finite number. Stamps that are plain numbers count from such"),
+        (ONE, ("--origin", "5"), "Subtract the first stamp, or give an earlier --origin."),
+        (ONE, ("--origin", "5min"), '--origin is \'5min\'. Give "earliest", "first", a datetime'),
         (ONE, ("--depth", 0), "The depth is 0."),
         (ONE, ("--depth", 99), "far too many coordinates"),
         (ONE, ("--calendar", "day"), "Use --every, or a table with datetimes."),
@@ -166,6 +176,39 @@ def test_error_messages(tmp_path, frame, options, said):
     assert str(message).startswith("logcde: ")
     assert said in message
     assert message.endswith((".", "?"))
+    assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
+
+
+HUGE = table(
+    ("p", 0.0, "a", 1.0), ("q", 0.0, "a", 1e200), ("q", 0.5, "b", 1e200), ("q", 1.0, "a", -1e200), ("q", 3.0, "a", 1.0)
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "place", "coordinate"),
+    [
+        (("--intervals", 2), "Series 'q', interval from 0.0 to 1.5", "the coordinate '[a, b]' is inf in float64"),
+        (
+            ("--depth", 1, "--precision", "float32"),
+            "Series 'q', interval from 0.0 to 3.0",
+            "the coordinate 'b' is inf in float32",
+        ),
+    ],
+    ids=["areas", "single"],
+)
+@pytest.mark.parametrize("out", ["out.parquet", "out.csv", "out.jsonl"])
+def test_infinite_coordinates_are_refused(tmp_path, options, place, coordinate, out):
+    message = embed(tmp_path, HUGE, *options, out=out)
+    assert message.startswith(f"logcde: {place}: ")
+    assert coordinate in message
+    assert message.endswith("Scale the values, leave such rows out, or choose --precision float64 if it is not.")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
+
+
+@pytest.mark.parametrize("features", ["windows", "logsigs"])
+def test_features_of_values_without_a_scale_are_refused(tmp_path, features):
+    message = embed(tmp_path, HUGE, "--features", features)
+    assert "The values of channel 'a' go from -1e+200 to 1e+200, too large for a scale of theirs in float64." in message
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
 
 
@@ -208,7 +251,7 @@ def test_unwritable_output(tmp_path, monkeypatch):
     def refuse(*arguments, **options):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr("logcde._files.secrets.token_hex", refuse)
     assert "cannot be written: Permission denied. Nothing was left behind." in embed(tmp_path, ONE)
 
 
@@ -260,3 +303,50 @@ def test_full_disk_for_temporary_files(tmp_path, monkeypatch):
     assert "gathering them in temporary files" in message
     assert "No space left on device. Make room there, or sort the table by series." in message
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("options", "features"),
+    [
+        (("windows",), WindowFeatures(units=0)),
+        (("windows", "--units", 5, "--windows", 6), WindowFeatures(units=5, windows=6)),
+        (("logsigs",), LogSignatureFeatures()),
+        (("logsigs", "--parts", 1, 3, "--depth", 1, "--no-counts"), LogSignatureFeatures(Embedding(1, False), (1, 3))),
+    ],
+    ids=["statistics", "units", "logsigs", "options"],
+)
+@pytest.mark.parametrize("name", ["a.parquet", "wide.parquet"])
+@pytest.mark.parametrize("out", ["out.parquet", "out.csv"])
+def test_features_match_the_library(tmp_path, options, features, name, out):
+    frame, columns, streams = long(), COLUMNS, Streams.from_frame(long(), "id", "t", "name", "x")
+    if name == "wide.parquet":
+        frame, columns = frame.pivot("name", index=["id", "t"], values="x"), ("--series", "id", "--time", "t")
+    assert embed(tmp_path, frame, "--features", *options, name=name, out=out, columns=columns) == 0
+    fitted, made = features.fit(streams), read(tmp_path / out)
+    assert made.columns == ["id", *fitted.names]
+    assert made["id"].to_list() == streams.ids.tolist()
+    np.testing.assert_allclose(made[:, 1:].to_numpy(), fitted(streams), rtol=1e-6, atol=1e-6)
+
+
+def test_features_of_a_large_table_are_fitted_to_its_first_series(tmp_path):
+    assert embed(tmp_path, long(), "--features", "windows", "--rows", 3) == 0
+    streams = Streams.from_frame(long(), "id", "t", "name", "x")
+    made = read(tmp_path / "out.parquet")
+    np.testing.assert_array_equal(made[:, 1:].to_numpy(), WindowFeatures(units=0).fit(streams[:1])(streams))
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--features", "windows", "--every", 5), r"--every makes query intervals.*Leave out --every or --features"),
+        (("--features", "logsigs", "--units", 5), r"--units is an option of --features windows"),
+        (("--features", "windows", "--parts", 2), r"--parts is an option of --features logsigs"),
+        (("--windows", 5), r"--windows is an option of --features windows"),
+        (("--features", "windows", "--depth", 3), r"no log-signatures.*choose --features logsigs"),
+        (("--features", "windows", "--windows", 0), r"windows=0.* whole number of at least 1"),
+        (("--features", "logsigs", "--parts", 0), r"scales is 0"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(tmp_path, options, found):
+    assert re.search(found, str(embed(tmp_path, long(), *options)))
+    assert not (tmp_path / "out.parquet").exists()

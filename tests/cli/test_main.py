@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import logcde as lc
 from logcde.cli.advice import ADVICE, TRAINED_ADVICE
 from logcde.cli.main import COMMANDS, MOVED
 from logcde.errors import Remedy
@@ -40,6 +41,11 @@ def test_help_lists_every_command_briefly(capsys):
     shown = capsys.readouterr().out
     assert all(f"• {name} " in shown for name in COMMANDS)
     assert "kill -9" not in shown
+
+
+def test_version(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"logcde {lc.__version__}\n"
 
 
 def test_cite_prints_bibtex(capsys):

@@ -7,6 +7,7 @@ import polars
 import pytest
 
 from logcde.report.record import read_run
+from tests.artefact.forging import forge
 from tests.cli.streaming import predictions
 from tests.cli.tables import run, write
 from tests.cli.training_tables import QUICK, as_long, labels, printed, vitals
@@ -90,6 +91,33 @@ def test_forecast_at_query_times(untrained, tmp_path, capsys):
     assert [end.hour for end in ends] == [7]  # the usual gap, an hour, after the last stamp
 
 
+@pytest.mark.parametrize("targets", [True, False])
+def test_default_forecasts_are_the_same_from_all_commands(tmp_path, stream, capfdbinary, targets):
+    """Stamped targets after the end of a series, or later values of its own channels."""
+    later = vitals().group_by("id", maintain_order=True).agg(pulse=polars.col("pulse").last() + 1.0)
+    write(later.with_columns(t=polars.lit(12.0)), tmp_path / "targets.csv")
+    given = ("--targets", tmp_path / "targets.csv") if targets else ()
+    task, model, file = ("--task", "forecast"), tmp_path / "model", tmp_path / "vitals.parquet"
+    write(vitals().select("id", "t", "pulse", "temp"), file)
+    assert run("train", file, "--series", "id", "--time", "t", *task, *given, "-o", model) == 0
+    record = read_run(model)
+    assert (record.task, record.outputs) == ("forecast", ["pulse"] if targets else ["pulse", "temp"])
+    assert record.choices["learner"].reason == "the default"
+    capfdbinary.readouterr()
+    assert run("evaluate", model, file, *given, "--held-out", "--json") == 0
+    assert json.loads(capfdbinary.readouterr().out.splitlines()[-1])["metrics"] == record.metrics
+    write(polars.DataFrame({"t": [12.0]}), tmp_path / "at.csv")
+    assert run("predict", model, file, "--at", tmp_path / "at.csv", "-o", tmp_path / "p.parquet") == 0
+    offline = polars.read_parquet(tmp_path / "p.parquet").filter(polars.col("id") == "p3").rows(named=True)[0]
+    rows = vitals().filter(polars.col("id") == "p3").select("t", "pulse", "temp").rows()
+    lines = [{"series": "p3", "time": t, "values": {"pulse": a, "temp": b}} for t, a, b in rows]
+    capfdbinary.readouterr()
+    code, out, _ = stream(model, [*lines, {"series": "p3", "predict": 12.0}])
+    found = predictions(out)
+    assert (code, len(found)) == (0, len(lines) + 1)
+    assert found[-1]["prediction"] == {name: offline[f"prediction_{name}"] for name in record.outputs}
+
+
 @pytest.mark.parametrize(
     ("frame", "options", "said"),
     [
@@ -128,5 +156,8 @@ def test_record_of_another_version_is_refused(trained, tmp_path):
     file = tmp_path / "model" / "run.json"
     content = json.loads(file.read_text())
     for changed, said in ((content | {"format": 2}, "has format 2"), ([], "cannot be read as the record")):
-        file.write_text(json.dumps(changed))
+        forge(tmp_path / "model", "run.json", json.dumps(changed).encode())
         assert said in run("predict", tmp_path / "model", trained / "vitals.parquet", "-o", tmp_path / "out.csv")
+    file.write_text("[]\n")
+    message = run("predict", tmp_path / "model", trained / "vitals.parquet", "-o", tmp_path / "out.csv")
+    assert "run.json is not the file that was saved: its size differs." in message

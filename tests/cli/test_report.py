@@ -8,6 +8,7 @@ from logcde.artefact.files import check_target
 from logcde.cli import report
 from logcde.errors import ArtefactError
 from logcde.report.record import RUN, write_run
+from tests.artefact.forging import forge
 from tests.cli.tables import run
 from tests.report.reading import opened
 from tests.report.runs import classifier_run
@@ -18,7 +19,7 @@ def model(folder, tmp_path):
     """The folder of a model with a record of its training."""
     copy = shutil.copytree(folder, tmp_path / "model")
     made = classifier_run(["ill", "well"], ["ill", "well"], [[0.9, 0.1], [0.6, 0.4]])
-    (copy / RUN).write_text(write_run(made), "utf-8")
+    forge(copy, RUN, write_run(made).encode())
     return copy
 
 
@@ -51,7 +52,7 @@ def test_error_messages(model, folder, tmp_path, monkeypatch):
     assert "cannot be written: File exists. Nothing was left" in run(
         "report", model, "-o", tmp_path / "file" / "a.html"
     )
-    (model / RUN).write_text("{}")
+    forge(model, RUN, b"{}")
     assert "has format None; this version of logcde reads 1" in run("report", model)
 
 

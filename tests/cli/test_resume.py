@@ -9,10 +9,9 @@ import sys
 import pytest
 
 from logcde.cli import training
-from logcde.train import checkpoint
 from logcde.train.callbacks import ProgressBar
 from tests.cli.tables import run, write
-from tests.cli.training_tables import QUICK, printed, tables, vitals
+from tests.cli.training_tables import QUICK, TABLE, printed, tables, vitals
 
 LEARN = (*QUICK, "--steps", 30, "--target", "state")
 WRITTEN = {"model.json", "model.safetensors", "run.json", "train.toml"}
@@ -84,6 +83,84 @@ def test_killed_training_resumes_from_the_last_checkpoint(whole, tmp_path, capsy
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == whole
 
 
+RIDGE = (*TABLE, "--learner", "ridge", "--target", "state")
+
+
+def ridge(folder, *options):
+    return "train", folder / "vitals.parquet", *RIDGE, "-o", folder / "model", *options
+
+
+@pytest.mark.parametrize(
+    ("place", "part", "options", "done"),
+    [("Path.rename", ".logcde", (), False), ("shutil.rmtree", ".old", ("--overwrite",), True)],
+)
+def test_training_that_was_killed_while_it_was_saved(place, part, options, done, tmp_path, capsys):
+    """Killed when the older folder was set aside, or when the new one was in place and the older to be removed."""
+    tables(tmp_path)
+    if options:
+        assert run(*ridge(tmp_path, "--seed", 1)) == 0
+    code = (
+        "import os, shutil, signal, sys\n"
+        "from pathlib import Path\n"
+        "import jax\n"
+        "jax.config.update('jax_enable_x64', True)\n"
+        "from logcde.cli import main\n"
+        f"function = {place}\n"
+        "def killed(path, *more, **options):\n"
+        f"    if {part!r} in path.name: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return function(path, *more, **options)\n"
+        f"{place} = killed\n"
+        "main(sys.argv[1:])\n"
+    )
+    arguments = map(str, ridge(tmp_path, *options))
+    killed = subprocess.run([sys.executable, "-c", code, *arguments], check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert any(name.endswith("-model.old") for name in names(tmp_path))
+    assert (tmp_path / "model").exists() == done
+    assert run(*ridge(tmp_path, *options)) == 0
+    assert (f"This command has trained {tmp_path / 'model'} already." in capsys.readouterr().out) == done
+    assert names(tmp_path / "model") == WRITTEN
+    assert names(tmp_path) == {"model", "vitals.parquet", "long.csv", "labels.csv"}
+    assert run("evaluate", tmp_path / "model", tmp_path / "vitals.parquet") == 0
+
+
+def test_training_that_was_killed_before_it_had_a_key(tmp_path):
+    """Killed while it wrote the first file of its folder."""
+    tables(tmp_path)
+    (tmp_path / "model" / "unfinished").mkdir(parents=True)
+    (tmp_path / "model" / "unfinished" / ".logcde-0123456789abcdef-belongs.json").write_text("{")
+    assert run(*ridge(tmp_path)) == 0
+    assert names(tmp_path / "model") == WRITTEN
+
+
+def test_repeated_training_is_done(tmp_path, capsys):
+    tables(tmp_path)
+    assert run(*ridge(tmp_path)) == 0
+    run_file = tmp_path / "model" / "run.json"
+    before = run_file.stat().st_mtime_ns
+    assert run(*ridge(tmp_path)) == 0
+    assert "Pass --overwrite to train it again." in capsys.readouterr().out
+    assert run_file.stat().st_mtime_ns == before
+    assert "exists already." in run(*ridge(tmp_path, "--seed", 1))
+    assert run_file.stat().st_mtime_ns == before
+    assert run(*ridge(tmp_path, "--overwrite")) == 0
+    assert run_file.stat().st_mtime_ns != before
+
+
+def test_second_training_into_one_folder_is_refused(tmp_path, monkeypatch):
+    tables(tmp_path)
+
+    def second(*arguments, **options):
+        said.append(run(*ridge(tmp_path, "--fresh")))
+        raise KeyboardInterrupt
+
+    said = []
+    monkeypatch.setattr(training, "fit", second)
+    assert run(*ridge(tmp_path)) == 130
+    assert f"model is in use by process {os.getpid()} on " in said[0]
+    assert "model" not in names(tmp_path)
+
+
 def test_other_options_or_data_are_not_resumed(tmp_path, monkeypatch):
     tables(tmp_path)
     with monkeypatch.context() as patch:
@@ -123,7 +200,7 @@ def test_full_disk_for_checkpoints(tmp_path, monkeypatch):
 
     tables(tmp_path)
     before = names(tmp_path)
-    monkeypatch.setattr(checkpoint.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     assert "cannot be written: No space left on device. Nothing was left behind." in train(tmp_path)
     assert names(tmp_path) == before
 

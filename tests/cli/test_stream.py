@@ -196,3 +196,27 @@ def test_json_errors_name_series_channel_and_stamp(folder, stream):
     ]
     assert refused[0]["error"].startswith("The stamp 0.05 goes back")
     assert summary == {"accepted": 1, "refused": 5, "predictions": 1, "series": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        (b'{"series": "p1", "time": 0.5, "values": {"pulse": 1.0, "pulse": 2.0}}', "pulse"),
+        (b'{"series": "p1", "time": 0.5, "time": 0.6, "values": {"pulse": 1.0}}', "time"),
+        (b'{"series": "p1", "series": "p2", "time": 0.5, "values": {"pulse": 1.0}}', "series"),
+        (b'{"series": "p1", "predict": 0.5, "predict": 0.5}', "predict"),
+        (b'{"series": "\\u003a\\u003a", "time": 0.5, "time": 0.6, "values": {"pulse": 1.0}}', "time"),
+        (b'{"series": "p1", "time": 0.5, "values": {"pulse": 1.0, "p\\u0075lse": 2.0}}', "pulse"),
+    ],
+)
+def test_key_that_occurs_twice_is_refused(folder, stream, line, key):
+    code, out, errors = stream(folder, line + b"\n")
+    assert (code, out) == (1, b"")
+    assert errors.startswith(f"logcde: line 1: The line is ambiguous: the key {key!r} occurs twice.")
+
+
+def test_texts_with_colons_and_escapes_are_no_keys(stream):
+    colons = {"series": "a:b", "time": 0.5, "values": {"pulse": 1.0}, "origin": None, "predict": None}
+    code, out, _ = stream(a_model(), [colons, {"series": 'a "é\n', "time": 0.5, "values": {"temp": None, "pulse": 1}}])
+    assert code == 0
+    assert [one["series"] for one in predictions(out)] == ["a:b", 'a "é\n']

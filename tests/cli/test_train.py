@@ -9,7 +9,7 @@ import pytest
 from logcde import estimators
 from logcde.artefact import files
 from logcde.cli import training
-from logcde.report.record import read_run
+from logcde.report.record import compared, read_run
 from logcde.streams import Streams
 from tests.cli.tables import run, write
 from tests.cli.training_tables import QUICK, SERIES, as_long, labels, printed, tables, vitals
@@ -76,7 +76,7 @@ def test_older_model_stays_if_writing_fails(trained, tmp_path, monkeypatch):
     assert run(*arguments) == 0
     before = (tmp_path / "model" / "run.json").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(files, "_write", full)
+        patch.setattr(files, "write_whole", full)
         said = run(*arguments)
     assert "cannot be written: No space left on device. Training up to step 4 is kept in " in said
     with monkeypatch.context() as patch:
@@ -122,6 +122,12 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
             "--target is a column of the table that",
         ),
         (vitals().with_columns(state=polars.lit("ill")), None, PLAIN, "All 20 series have the same 'state', 'ill'"),
+        (
+            vitals().with_columns(state=polars.concat_list("t")),
+            None,
+            PLAIN,
+            "The column 'state' of {folder}/a.parquet has the type",
+        ),
         (vitals().with_columns(state="id"), None, PLAIN, "'state' has 20 different values in 20 series"),
         (
             vitals(),
@@ -138,6 +144,9 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
         ),
         (vitals(), None, (*PLAIN, "--every", "1h"), "--every is '1h', but the stamps are plain numbers"),
         (vitals(), None, (*PLAIN, "--steps", 0), "--steps is 0. Give at least 1."),
+        (vitals(), None, (*PLAIN, "--block", 3), "Blocks of 3 do not fit a hidden state of 4."),
+        (vitals(), None, (*PLAIN, "--learner", "ncde", "--block", 2), "--block is an option of --learner slice only."),
+        (vitals(), None, (*PLAIN, "--learner", "trees", "--paper"), "--paper is an option of --learner slice only."),
         (vitals(), None, (*PLAIN, "--rate", 0), "--rate is 0.0. Give a small positive number"),
         (vitals(), None, (*PLAIN, "--holdout", 1), "--holdout is 1.0. Give a fraction"),
         (vitals(), None, (*PLAIN, "-o", "{folder}"), "exists and is not a saved model: there is 'a.parquet' in it."),
@@ -163,6 +172,7 @@ def test_error_messages(tmp_path, frame, targets, options, said):
         ('taget = "state"', "has 'taget', which is not an option. Did you mean 'target'?"),
         ('steps = "many"', "has steps = 'many': Expected `int`, got `str`."),
         ("steps = ", "is not TOML: "),
+        ("steps = " + "[" * 100_000, "is not TOML: "),
         (None, "cannot be read: No such file or directory."),
     ],
 )
@@ -207,3 +217,26 @@ def test_only_matched_uses_series_of_both_tables(tmp_path, capsys):
     options = (*QUICK, "--channels", "pulse", "temp", "--holdout", 0.05)
     assert run("train", tmp_path / "a.csv", *options, *given, "-o", tmp_path / "model") == 0
     assert read_run(tmp_path / "model").data.series == SERIES - 3
+
+
+def test_the_comparison_of_learners_is_printed_reported_and_evaluated(tmp_path, capsys):
+    tables(tmp_path)
+    observed = ("--channel", "name", "--value", "x", "--series", "id", "--time", "t")
+    given = ("--targets", tmp_path / "labels.csv", "--target", "state")
+    assert run("train", tmp_path / "long.csv", *observed, *given, "-o", tmp_path / "model") == 0
+    printed_by_train = capsys.readouterr().out
+    choices = read_run(tmp_path / "model").choices
+    assert choices["learner"].reason == "the default"
+    assert run("evaluate", tmp_path / "model", tmp_path / "long.csv", *given) == 0
+    printed_by_evaluate = capsys.readouterr().out
+    assert run("evaluate", tmp_path / "model", tmp_path / "long.csv", *given, "--json") == 0
+    weights = printed(capsys)["learners"]
+    assert sum(weights.values()) == pytest.approx(1.0, abs=1e-3)
+    assert run("report", tmp_path / "model") == 0
+    report = (tmp_path / "model" / "report.html").read_text()
+    for name, weight, how in compared(choices):
+        assert float(weight) == weights[name]
+        for text in (printed_by_train, printed_by_evaluate, report):
+            assert name in text
+            assert how in text
+    assert {"WindowRidge", "WindowTrees"} <= set(weights)

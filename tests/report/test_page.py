@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from logcde.report.page import page
-from logcde.report.record import Evaluation
+from logcde.report.record import Evaluation, Setting
 from tests.report.reading import opened
 from tests.report.runs import NASTY, classifier_run, make_run, value_run
 
@@ -85,8 +85,21 @@ def test_many_points_are_drawn_as_image(points):
 def test_run_without_held_out_series_or_history():
     seen = opened(page(make_run(history=[]), ""))
     assert "No series were held out, so the model was not evaluated." in seen.text
-    assert "Training was not recorded." in seen.text
+    assert "Trained on" in seen.text
     assert "svg" not in seen.tags
+
+
+def test_learners_that_were_compared_have_a_table_of_their_own():
+    choices = {
+        "learner": Setting("Auto()", "the default"),
+        "WindowRidge": Setting("0.7", "weight; log loss 0.31 left out, 1.2 s"),
+        "WindowTrees": Setting("0.3", "weight; log loss 0.35 left out, 0.8 s"),
+    }
+    seen = opened(page(msgspec.structs.replace(make_run(history=[]), choices=choices), ""))
+    assert ["WindowRidge", "0.7", "log loss 0.31 left out, 1.2 s"] in seen.rows
+    assert ["WindowTrees", "0.3", "log loss 0.35 left out, 0.8 s"] in seen.rows
+    assert ["learner", "Auto()", "the default"] in seen.rows
+    assert ["WindowRidge", "0.7", "weight; log loss 0.31 left out, 1.2 s"] not in seen.rows
 
 
 def test_diverged_run():

@@ -11,10 +11,15 @@ ADVICE: Mapping[Remedy, str] = {
     Remedy.HORIZON: "Pass --horizon.",
     Remedy.LATER_HORIZON: "Give a later --horizon, or leave it out.",
     Remedy.ORIGIN: "Pass --origin, a datetime.",
-    Remedy.EARLIER_ORIGIN: "Subtract the first stamp, or, for datetimes, give an earlier --origin.",
+    Remedy.EARLIER_ORIGIN: "Subtract the first stamp, or give an earlier --origin.",
+    Remedy.COMMON_ORIGIN: "Train a model with --origin first, or with an earlier --origin.",
     Remedy.NEARER_ORIGIN: "Round the stamps to microseconds, or give a nearer --origin, such as --origin first.",
     Remedy.EPOCH: "If they count from 1970, convert them to datetimes with --epoch; otherwise subtract the first one.",
     Remedy.NO_EPOCH: "Leave out --epoch.",
+    Remedy.EMPTY_INTERVALS: (
+        "If time should count from where series begin, pass --origin first; otherwise give --horizon or other "
+        "intervals."
+    ),
     Remedy.CHANNELS: "Choose the value columns with --channels, or leave the field empty where nothing was observed.",
     Remedy.LEAVE_CHANNELS: "Leave such channels out: name the others with --channels.",
     Remedy.UNKNOWN_CHANNEL: "Add it to --channels, or leave out its rows.",
@@ -22,6 +27,7 @@ ADVICE: Mapping[Remedy, str] = {
     Remedy.PARTIAL: "Add it.",
     Remedy.BINS_NEED_COUNTS: "Embed with counts.",
     Remedy.DATA_FOLDER: "Set the environment variable LOGCDE_DATA to the folder of data sets.",
+    Remedy.TOO_LARGE: "Scale the values, leave such rows out, or choose --precision float64 if it is not.",
     Remedy.OVERWRITE: "Choose another name, or pass --overwrite to replace it.",
     Remedy.FRESH: "Pass --fresh to train from the start.",
     Remedy.OTHER_FOLDER: "Repeat the options of that run to resume it, or pass --fresh to start over.",
@@ -32,6 +38,7 @@ TRAINED_ADVICE: Mapping[Remedy, str] = {
     **ADVICE,
     Remedy.ORIGIN: "Leave out series without observations.",
     Remedy.EARLIER_ORIGIN: "Leave it out, or train a model with --origin first.",
+    Remedy.COMMON_ORIGIN: "Leave out what is earlier, or train a model with --origin first.",
     Remedy.NEARER_ORIGIN: "Round the stamps to microseconds.",
     Remedy.EPOCH: "Give the stamps in the units of the training table.",
     Remedy.NO_EPOCH: "Give the stamps as numbers, as in the training table.",

@@ -19,8 +19,11 @@ from typing import Any, TypeVar
 import msgspec
 import tyro
 
+from logcde._files import read_regular
 from logcde.errors import TableError
 
+LARGEST = 1 << 20
+"""Bytes of a configuration."""
 T = TypeVar("T")
 
 
@@ -29,10 +32,10 @@ def read_config(file: Path, command: type[T]) -> T:
     from logcde.streams.schema import listed, nearest
 
     try:
-        given = tomllib.loads(file.read_text("utf-8"))
+        given = tomllib.loads(read_regular(file, LARGEST).decode())
     except OSError as error:
         raise TableError(f"The configuration {file} cannot be read: {error.strerror}.", "Check the path.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TableError(f"The configuration {file} is not TOML: {error}.") from error
     known = [name for name, _ in _names(command)]
     for name in given:

@@ -96,8 +96,9 @@ def _channels_per_event(summary: "StreamsSummary") -> str:
 
 def _notes(scan: "Scan", streams: "Streams", summary: "StreamsSummary") -> list[str]:
     """Properties of the table that a user should know before training on it."""
-    from logcde.streams import NumericClock
     from logcde.streams.schema import listed
+    from logcde.streams.stamps import FAR
+    from logcde.streams.summary import start_of_time
 
     lines = []
     gone = {name: count for name, count in scan.missing.items() if count}
@@ -115,12 +116,14 @@ def _notes(scan: "Scan", streams: "Streams", summary: "StreamsSummary") -> list[
     if same.any():
         constant = [summary.channels[k] for k in np.flatnonzero(same)]
         lines.append(f"Constant channels, of which only the observation times are informative: {listed(constant)}.")
-    first = float(streams.times.min(initial=np.inf))
-    span = float(streams.times.max(initial=0.0)) - first
-    if isinstance(streams.schema.clock, NumericClock) and first > 10 * span:
+    if start := start_of_time(streams.schema.clock, streams.origins):
+        lines.append(f"Stamps begin far from 0: time counts from {start}. Pass --origin to change it.")
+    some = np.flatnonzero(np.diff(streams.offsets))
+    first, last = streams.times[streams.offsets[some]], streams.times[streams.offsets[some + 1] - 1]
+    if len(some) and float(np.median(first)) > FAR * float((last - first).max()) > 0:
         lines.append(
-            f"The observation window begins at 0, but the first stamp is {first:.10g}. If stamps count from 1970, pass "
-            "--epoch s (or ms, us, ns); otherwise subtract the first stamp."
+            "Most series begin long after the observation window: to count time from the first stamp of each, pass "
+            "--origin first."
         )
     return lines
 
@@ -169,11 +172,14 @@ def _plot(streams: "Streams", file: Path) -> None:
 
 
 def _as_json(scan: "Scan", streams: "Streams", summary: "StreamsSummary", lost: "Unseen") -> str:
+    from logcde.streams.summary import start_of_time
+
     content = {
         "file": str(scan.file.path),
         "rows": scan.rows,
         "merged": _repeated_values(scan, summary),
         "missing": scan.missing,
+        "origin": start_of_time(streams.schema.clock, streams.origins) or None,
         "horizon": float(streams.horizon.max(initial=0.0)),
         "summary": {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)},
         "unseen": dataclasses.asdict(lost),

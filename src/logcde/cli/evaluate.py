@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from logcde.cli.notices import NOT_SCORED, Notices, tell
 from logcde.cli.targets import TargetOptions
 from logcde.cli.trained import TableOverrides
 from logcde.errors import TableError
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 class Evaluate:
     """Score a trained model on series with known targets, against the best constant prediction.
 
-    Columns have the names of the training table, unless options say otherwise. The table is read into memory. Examples:
+    Series whose predictions are not finite are named and left out of the scores; the exit code is then 1. Columns have
+    the names of the training table, unless options say otherwise. The table is read into memory. Examples:
 
     logcde evaluate model/ new.parquet --targets outcomes.csv
 
@@ -44,17 +46,25 @@ class Evaluate:
         """Print the scores and return the exit code."""
         from logcde.cli.trained import load_trained
 
+        notices = Notices()
         try:
             trained = load_trained(self.model)
             examples = read_test_examples(trained, self.file, self.target_options, self.overrides, self.held_out)
-            scores = score_examples(trained, examples)
+            with notices.collecting():
+                scores = score_examples(trained, examples)
         except KeyboardInterrupt:
             sys.stderr.write("logcde: stopped.\n")
             return 130
-        sys.stdout.write((self._as_json(scores) if self.json else _as_text(self.file, scores)) + "\n")
-        return 0
+        notices.lost = scores.lost
+        outside = 0 if notices.outside is None else notices.outside.series
+        text = self._as_json(scores, trained, outside) if self.json else _as_text(self.file, scores, trained)
+        sys.stdout.write(text + "\n")
+        tell(notices.lines(len(examples.streams), NOT_SCORED))
+        return 1 if scores.lost else 0
 
-    def _as_json(self, scores: "Scores") -> str:
+    def _as_json(self, scores: "Scores", trained: "Trained", outside: int) -> str:
+        from logcde.report.record import compared
+
         content = {
             "model": str(self.model),
             "file": str(self.file),
@@ -62,7 +72,10 @@ class Evaluate:
             "predictions": len(scores.ids),
             "metrics": scores.metrics,
             "baseline": scores.baseline,
+            "learners": {name: float(weight) for name, weight, _ in compared(trained.estimator.choices_)},
             "unknown_classes": {str(one): count for one, count in scores.unknown.items()},
+            "outside_training": outside,
+            "not_finite": scores.lost,
         }
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
@@ -111,8 +124,10 @@ def score_examples(trained: "Trained", examples: "Examples") -> "Scores":
     return score(task, trained.estimator, examples, prior, classes)
 
 
-def _as_text(file: Path, scores: "Scores") -> str:
-    from logcde.cli.scores import score_table
+def _as_text(file: Path, scores: "Scores", trained: "Trained") -> str:
+    from logcde.cli.scores import learner_table, score_table
+    from logcde.report.record import compared
 
     times = f" at {len(scores.ids):,} times" if len(scores.ids) != scores.series else ""
-    return "\n".join(score_table(scores, f"Scores on {scores.series:,} series of {file}{times}"))
+    lines = score_table(scores, f"Scores on {scores.series:,} series of {file}{times}")
+    return "\n".join(lines + learner_table(compared(trained.estimator.choices_)))

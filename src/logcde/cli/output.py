@@ -1,10 +1,14 @@
-"""What commands write: a table in pieces (.parquet, .csv or .jsonl), complete or absent, and a progress bar."""
+"""What commands write: a table in pieces (.parquet, .csv or .jsonl), complete or absent, standard output, progress."""
 
 import contextlib
 import dataclasses
+import errno
+import io
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import msgspec
 
@@ -12,6 +16,94 @@ from logcde._files import whole_file
 from logcde.errors import TableError
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
+UNWRITTEN = 74
+"""Exit code of a command that did its work but could not write all of its standard output, EX_IOERR of sysexits.h."""
+
+
+class StandardStream:
+    """Standard output or standard error, of which a full disk or a closed pipe stops no work.
+
+    What cannot be written is dropped; `error` says why. Characters that the encoding lacks are escaped.
+
+    Args:
+        stream: What is written to; None if it was closed when the process began.
+        number: Its file descriptor by convention.
+    """
+
+    def __init__(self, stream: TextIO | None, number: int) -> None:
+        self._stream, self._number, self.error = stream, number, cast("OSError | None", None)
+
+    def write(self, text: str) -> int:
+        """Write as far as possible; returns the length of the text."""
+        if self._stream is None:
+            self.error = self.error or OSError(errno.EBADF, os.strerror(errno.EBADF))
+        elif self.error is None:
+            try:
+                self._stream.write(_encodable(text, self._stream.encoding or "utf-8"))
+            except OSError as error:
+                self.error = error
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered, as far as possible."""
+        if self._stream is not None and self.error is None:
+            try:
+                self._stream.flush()
+            except OSError as error:
+                self.error = error
+
+    def close(self) -> None:
+        """Flush; after an error the rest goes to the null device, so that the interpreter meets no error at its end."""
+        self.flush()
+        if self._stream is not None and self.error is not None:
+            with contextlib.suppress(io.UnsupportedOperation), Path(os.devnull).open("wb") as nothing:
+                os.dup2(nothing.fileno(), self._stream.fileno())
+
+    def fileno(self) -> int:
+        """The file descriptor, also of a stream that was closed when the process began."""
+        return self._number if self._stream is None else self._stream.fileno()
+
+    def isatty(self) -> bool:
+        """Whether a person may be reading."""
+        return self._stream is not None and self._stream.isatty()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def standard_streams() -> Iterator[StandardStream]:
+    """Guard standard output, which is yielded, and standard error while a command runs."""
+    before = sys.stdout, sys.stderr
+    if None in (sys.stdin, *before):
+        # No file that is opened later may take the number of a standard stream that is closed. Nothing can be written
+        # to what takes it instead.
+        while (handle := os.open(os.devnull, os.O_RDONLY)) <= 2:
+            pass
+        os.close(handle)
+    output, errors = (StandardStream(stream, number) for number, stream in enumerate(before, 1))
+    sys.stdout, sys.stderr = cast(TextIO, output), cast(TextIO, errors)
+    try:
+        yield output
+    finally:
+        sys.stdout, sys.stderr = before
+        output.close()
+        errors.close()
+
+
+def unwritten(error: OSError) -> str:
+    """The message about a standard output that could not be written to its end."""
+    reasons = {errno.EPIPE: "its reader has gone", errno.EBADF: "it is closed"}
+    reason = reasons.get(error.errno or 0, error.strerror or error)
+    return f"logcde: Standard output could not be written to its end: {reason}."
+
+
+def _encodable(text: str, encoding: str) -> str:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    return text
 
 
 @dataclasses.dataclass
@@ -55,8 +147,10 @@ class _JsonLinesWriter:
         self._file.close()
 
 
-def check_output(path: Path, source: Path) -> None:
-    """Refuse an output path that cannot be written, or that is the input table, before any work is done."""
+def check_output(path: Path, source: Path, rows: int) -> None:
+    """Refuse, before any work is done, an output that cannot be written or is the input, and no rows in memory."""
+    if rows < 1:
+        raise TableError(f"--rows is {rows}.", "Give at least 1.")
     if path.suffix not in SUFFIXES:
         raise TableError(
             f"The output {path} ends in none of .parquet, .csv and .jsonl.", "Choose one of these suffixes."

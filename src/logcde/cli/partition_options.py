@@ -110,13 +110,13 @@ def read_query_times(file: Path, table: TableOptions, scan: "Scan") -> QueryTime
 
 
 def _at_query_times(file: Path, table: TableOptions, scan: "Scan") -> PartitionRule:
-    from logcde.streams import Partition
+    from logcde.streams.partition import at_times
 
     query_times = read_query_times(file, table, scan)
 
     def rule(streams: "Streams") -> "tuple[Streams, Partition]":
         streams, times = query_times(streams)
-        return streams, Partition.at([np.append(0.0, one) for one in times], partial=True)
+        return streams, at_times([np.append(0.0, one) for one in times])
 
     return rule
 

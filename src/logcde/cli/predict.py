@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
+from logcde.cli.notices import Notices, tell
 from logcde.cli.output import OutputTable, check_output, open_output, progress_bar
 from logcde.cli.table import TableOptions
 from logcde.cli.trained import TableOverrides
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 class Predict:
     """Write the predictions of a trained model for every series: a class with probabilities, a number, or forecasts.
 
-    Columns have the names of the training table, unless options say otherwise. The table is read twice, in pieces: it
+    A prediction that is not finite is left empty, its series is named, and the exit code is then 1. Columns have the
+    names of the training table, unless options say otherwise. The table is read twice, in pieces: it
     may be larger than memory. Examples:
 
     logcde predict model/ new.parquet -o predictions.parquet
@@ -54,18 +56,20 @@ class Predict:
         """Write the predictions and return the exit code."""
         from logcde.cli.trained import load_trained
 
+        notices = Notices()
         try:
-            check_output(self.output, self.file)
+            check_output(self.output, self.file, self.rows)
             trained = load_trained(self.model)
-            with open_output(self.output) as output:
-                series = self._write(output, trained)
+            with open_output(self.output) as output, notices.collecting():
+                series = self._write(output, trained, notices)
         except KeyboardInterrupt:
             sys.stderr.write(f"logcde: stopped. {self.output} was not written.\n")
             return 130
         sys.stdout.write(f"Wrote {output.rows:,} predictions for {series:,} series to {self.output}.\n")
-        return 0
+        tell(notices.lines(series, "Such rows are empty."))
+        return 1 if notices.lost else 0
 
-    def _write(self, output: OutputTable, trained: "Trained") -> int:
+    def _write(self, output: OutputTable, trained: "Trained", notices: Notices) -> int:
         """Write all predictions. Returns the number of series."""
         from logcde.cli.targets import with_end
         from logcde.streams.file_scan import some_streams
@@ -87,6 +91,7 @@ class Predict:
                 if not len(streams):
                     continue
                 predictions = trained.task.predict(trained.estimator, streams, at)
+                notices.lost += streams.ids[np.unique(predictions.series[~predictions.finite])].tolist()
                 made = _output_table(streams, predictions, columns, scan, table)
                 if schema is None:
                     schema = made.schema
@@ -106,7 +111,15 @@ class Predict:
             return lambda streams: (streams, partition)
         if self.at is None:
             return lambda streams: (streams, None)
-        return read_query_times(self.at, table, scan)
+        read = read_query_times(self.at, table, scan)
+
+        def query_times(streams: "Streams") -> "tuple[Streams, Any]":
+            from logcde.estimators.queries import queries_of_times
+
+            streams, times = read(streams)
+            return streams, queries_of_times(times, streams)
+
+        return query_times
 
 
 def _output_table(
@@ -119,7 +132,7 @@ def _output_table(
     from logcde.streams.clock import DatetimeClock
     from logcde.streams.frames import arrow
 
-    pyarrow, clock = arrow(), streams.schema.clock
+    pyarrow, clock, finite = arrow(), streams.schema.clock, predictions.finite
     origins = None if streams.origins is None else streams.origins[predictions.series]
     stamps = pyarrow.array(clock.stamps(predictions.time, origins))
     if isinstance(clock, DatetimeClock):
@@ -129,5 +142,6 @@ def _output_table(
     for name, values in columns.items():
         if name in made:
             raise TableError(f"The output would have two columns named {name!r}.", "Rename that column of the table.")
-        made[name] = pyarrow.array(np.asarray(values(predictions)).tolist())
+        column = pyarrow.array(np.asarray(values(predictions)).tolist())
+        made[name] = column if finite.all() else pyarrow.compute.if_else(pyarrow.array(finite), column, None)
     return pyarrow.table(made)

@@ -3,18 +3,22 @@
 The key holds everything that determines the outcome: options, and checksums of the files that were read.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from logcde._files import write_whole
-from logcde.errors import CheckpointError
+from logcde._documents import read_document, write_document
+from logcde._files import held, read_regular, remove_abandoned, write_whole
+from logcde.errors import CheckpointError, LogcdeError
 
 KEY_FILE = "belongs.json"
+FORMAT = 1
+"""Of the documents in the folder."""
 START_OVER = "Pass --fresh to start over."
 
 
@@ -35,20 +39,28 @@ class ResumableWork:
     folder: Path
     key: Mapping[str, Any]
 
+    @property
+    def checksum(self) -> str:
+        """Checksum of the key."""
+        return hashlib.sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()
+
     def begin(self, *, fresh: bool = False) -> None:
         """Claim the folder, with the work in it if its key is the same; refuse other work, or remove it if `fresh`."""
         if fresh:
             self.remove()
         file = self.folder / KEY_FILE
         if not file.exists():
+            if self.folder.exists():
+                remove_abandoned(self.folder)  # of a kill before there was a key
             if self.folder.exists() and any(self.folder.iterdir()):
                 raise CheckpointError(f"{self.folder} cannot be resumed: its {KEY_FILE} is missing.", START_OVER)
-            write_whole(file, json.dumps(self.key, ensure_ascii=False, indent=1) + "\n")
+            try:
+                write_whole(file, write_document(self.key, FORMAT, indent=1))
+            except OSError:
+                self.remove()
+                raise
             return
-        try:
-            before = json.loads(file.read_text("utf-8"))
-        except ValueError as error:
-            raise CheckpointError(f"{file} is damaged: it is not JSON ({error}).", START_OVER) from error
+        before = read_part(file)
         names = dict.fromkeys([*before, *self.key])
         differing = [name for name in names if before.get(name) != self.key.get(name)]
         if differing:
@@ -65,6 +77,27 @@ class ResumableWork:
         parent = self.folder.parent
         if parent.is_dir() and parent != Path.cwd() and not any(parent.iterdir()):
             parent.rmdir()
+
+
+@contextlib.contextmanager
+def held_output(path: Path, unwritable: Callable[[OSError], LogcdeError]) -> Iterator[None]:
+    """Hold what a command writes, so that a second one is refused; `unwritable` explains why it cannot be written."""
+    with contextlib.ExitStack() as until_done:
+        try:
+            until_done.enter_context(held(path))
+        except OSError as error:
+            raise unwritable(error) from error
+        yield
+
+
+def read_part(file: Path) -> dict[str, Any]:
+    """A document in the folder of unfinished work."""
+    try:
+        return read_document(read_regular(file), FORMAT)
+    except ValueError as error:
+        raise CheckpointError(f"{file} is damaged: {error}.", START_OVER) from error
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read: {error.strerror}.", START_OVER) from error
 
 
 def checksums(files: Mapping[str, Path | None]) -> dict[str, str]:

@@ -15,7 +15,8 @@ class Scores:
     """Scores of a model on some series, with its predictions and the truth row by row.
 
     Attributes:
-        series: Number of series.
+        series: Number of series that are scored.
+        lost: Ids of the others, whose predictions are not finite.
         ids: Series id of each row.
         truth: True value of each row.
         predictions: Predictions row by row.
@@ -26,6 +27,7 @@ class Scores:
     """
 
     series: int
+    lost: list[Any]
     ids: np.ndarray
     truth: Any
     predictions: Predictions
@@ -38,9 +40,13 @@ class Scores:
 def score(
     task: AbstractTask, estimator: Any, examples: Examples, prior: Sequence[float], classes: Sequence[Any] | None
 ) -> Scores:
-    """Predict examples, and score the predictions and those of the prior."""
+    """Predict examples, and score the predictions and those of the prior, on series whose predictions are finite."""
     at, truth = task.truth(examples.targets, examples.streams)
     predictions = task.predict(estimator, examples.streams, at)
+    finite, ids = predictions.finite, examples.streams.ids
+    lost = ids[np.unique(predictions.series[~finite])].tolist()
+    predictions = predictions[finite]
+    truth = truth[finite] if isinstance(truth, np.ndarray) else [truth[row] for row in np.flatnonzero(finite)]
     baseline = task.constant(prior, len(predictions.series), classes)
     unknown: dict[Any, int] = {}
     if classes is not None:
@@ -48,12 +54,13 @@ def score(
             if one not in classes:
                 unknown[one] = unknown.get(one, 0) + 1
     return Scores(
-        series=len(examples.streams),
-        ids=examples.streams.ids[predictions.series],
+        series=len(examples.streams) - len(lost),
+        lost=lost,
+        ids=ids[predictions.series],
         truth=truth,
         predictions=predictions,
-        metrics=task.scores(truth, predictions, classes),
-        baseline=task.scores(truth, baseline, classes),
+        metrics=task.scores(truth, predictions, classes) if finite.any() else {},
+        baseline=task.scores(truth, baseline, classes) if finite.any() else {},
         constant="the mean" if classes is None else f"{classes[int(np.argmax(prior))]!r}",
         unknown=unknown,
     )
@@ -71,3 +78,14 @@ def score_table(scores: Scores, title: str) -> list[str]:
             "wrong, and log loss and AUROC leave them out. Train again with series of this class."
         )
     return lines
+
+
+def learner_table(learners: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Learners that were compared, as lines of text; none if there was one only.
+
+    >>> print(*learner_table([("WindowRidge", "0.7", "log loss 0.31 left out, 1.2 s")]), sep="\\n")
+    Learners, compared on series left out, and the weight of each in the model:
+      WindowRidge       0.7   log loss 0.31 left out, 1.2 s
+    """
+    title = "Learners, compared on series left out, and the weight of each in the model:"
+    return [title, *(f"  {name:15} {weight:>5}   {how}" for name, weight, how in learners)] if learners else []

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import tyro
 
-from logcde.errors import ModelError
+from logcde.cli.resume import held_output
+from logcde.errors import ArtefactError, ModelError
 
 if TYPE_CHECKING:
     from logcde.online import AbstractPredictor
@@ -36,11 +37,15 @@ class Stream:
     takes higher-order terms, an event may have "terms": [0.5]. If each series has its own origin of time, that is its
     first stamp, or the "origin" of its first line.
 
-    A line that is refused is reported on standard error and changes nothing; the exit code is then 1.
+    A line that is refused is reported on standard error and changes nothing; the exit code is then 1. So it is if a
+    prediction was not finite, which is reported once for each series. For models that logcde train wrote, a series far
+    outside of what they were trained on is reported, once for each reason. If standard output cannot be written, the
+    command ends with code 74; predictions that were not written are part of the state.
 
     With --state, the same command continues where it stopped. The state file counts "lines" read and "predictions"
     written. After a kill -9 between two writes of it, truncate the output to that number of predictions and send the
-    input again from there, or all of it with --replay: nothing is lost or repeated.
+    input again from there, or all of it with --replay: nothing is lost or repeated. An input that does not begin with
+    the lines that the state has seen is then refused, and so is a second process on the same state.
     """
 
     model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL")]
@@ -54,10 +59,13 @@ class Stream:
     """Write the state also after this many lines; with 1, a kill can repeat at most one line."""
     state_seconds: float = 10.0
     """Write the state also after about this many seconds, if there were new lines."""
+    longest_line: int = 1 << 20
+    """Bytes that a line may have. Longer ones are refused without being kept in memory."""
     replay: bool = False
     """The input starts again at its first line: skip the lines that the state has seen."""
     json_errors: bool = False
-    """Report refused lines on standard error as JSON lines, with the keys line, error, series, channel and stamp."""
+    """Report refused lines on standard error as JSON lines, with the keys line, error, series, channel and stamp; other
+    reports have the keys line, warning and series."""
     quiet: bool = False
     """Print no summary at the end, unless lines were refused."""
 
@@ -68,19 +76,44 @@ class Stream:
             raise ModelError(f"{option} needs a state file.", "Name it with --state.")
         if (self.state_every is not None and self.state_every < 1) or not self.state_seconds > 0:
             raise ModelError("--state-every and --state-seconds must be positive.")
+        if self.longest_line < 1:
+            raise ModelError(f"--longest-line is {self.longest_line}.", "Give at least 1.")
+        if sys.stdin is None:
+            raise ModelError("Standard input is closed.", "Send observations to it, one JSON object in each line.")
         try:
-            from logcde.cli.stream_loop import Reports, StateFile, StreamLoop
-            from logcde.cli.stream_session import Session, When
-
-            predictor, statics, to_json = _load(self.model)
-            session = Session(predictor, When(self.when), statics=statics, to_json=to_json)
-            file = None if self.state is None else StateFile(self.state, self.model)
-            reports = Reports(json=self.json_errors, quiet=self.quiet)
-            loop = StreamLoop(session, file, reports, every=self.state_every, seconds=self.state_seconds)
-            return loop.run(sys.stdin.fileno(), sys.stdout.fileno(), replay=self.replay)
+            if self.state is None:
+                return self._run()
+            state = self.state
+            with held_output(state, lambda error: _unwritable(state, error)):
+                return self._run()
         except KeyboardInterrupt:
             # Only while loading, before anything was read: the loop handles signals itself.
             return 130
+
+    def _run(self) -> int:
+        from logcde.cli.stream_loop import Reports, StateFile, StreamLoop
+        from logcde.cli.stream_session import Session, When
+
+        predictor, statics, to_json = _load(self.model)
+        session = Session(predictor, When(self.when), statics=statics, to_json=to_json)
+        file = None if self.state is None else StateFile(self.state, self.model)
+        reports = Reports(json=self.json_errors, quiet=self.quiet)
+        loop = StreamLoop(
+            session,
+            file,
+            reports,
+            every=self.state_every,
+            seconds=self.state_seconds,
+            longest=self.longest_line,
+        )
+        return loop.run(sys.stdin.fileno(), sys.stdout.fileno(), replay=self.replay)
+
+
+def _unwritable(path: Path, error: OSError) -> ArtefactError:
+    return ArtefactError(
+        f"The state cannot be written to {path}: {error.strerror or error}.",
+        "Check the permissions and the free space of its folder, or name another file with --state.",
+    )
 
 
 def _load(folder: Path) -> "tuple[AbstractPredictor, int, Callable[[np.ndarray], Any]]":

@@ -9,9 +9,11 @@ from typing import Annotated, Any, NoReturn, TypeAlias
 import msgspec
 import numpy as np
 
+from logcde._documents import parse
 from logcde.errors import StreamError, Where
-from logcde.streams.clock import Clock, DatetimeClock, Stamps, unit_name
+from logcde.streams.clock import Clock, DatetimeClock, Stamps, Time, unit_name
 from logcde.streams.schema import listed, nearest
+from logcde.streams.series_clock import with_origin_number
 from logcde.streams.stamps import on_grid
 
 Stamp: TypeAlias = float | str
@@ -32,7 +34,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     values: dict[str, float | None] | None = None
     terms: list[float] | None = None
     static: list[float] | None = None
-    origin: str | None = None
+    origin: Stamp | None = None
     predict: Stamp | None = None
     close: Stamp | None = None
     forget: bool = False
@@ -68,6 +70,8 @@ def read_line(text: bytes) -> Line:
         line = _decode(text)
     except (ValueError, RecursionError) as error:
         _explain(text, error)
+    if b"\\" in text or text.count(b":") > _colons(line):
+        _check_keys(text, line)
     purposes = (line.values is not None) + (line.predict is not None) + (line.close is not None) + line.forget
     if purposes != 1:
         found = "has none" if purposes == 0 else "has several"
@@ -84,6 +88,26 @@ def read_line(text: bytes) -> Line:
                     where=Where(series=line.series, stamp=line.stamp),
                 )
     return line
+
+
+def _colons(line: Line) -> int:
+    """At most as many colons as a text without escapes has, if no key of it occurs twice: of keys, ids and stamps."""
+    texts = (line.series, line.time, line.predict, line.close, line.origin)
+    given = sum(text is not None for text in (*texts, line.terms, line.static)) + line.forget
+    channels = 0 if line.values is None else 1 + len(line.values)
+    return given + channels + sum(text.count(":") for text in texts if isinstance(text, str))
+
+
+def _check_keys(text: bytes, line: Line) -> None:
+    """Refuse a key that occurs twice, of which the decoder takes the last value."""
+    try:
+        parse(text)
+    except ValueError as error:
+        raise StreamError(
+            f"The line is ambiguous: {error}.",
+            "Give each key, and each channel, once.",
+            where=Where(series=line.series, stamp=line.stamp),
+        ) from error
 
 
 def _explain(text: bytes, error: Exception) -> NoReturn:
@@ -131,12 +155,12 @@ def did_you_mean(name: str, names: Sequence[str]) -> str:
     return f"{nearest(name, names)}There are {listed(names)}."
 
 
-def time_of(stamp: Stamp, clock: Clock) -> float:
+def time_of(stamp: Stamp, clock: Clock) -> Time:
     """The time of a stamp on the clock of a series.
 
     >>> from logcde.streams import NumericClock
-    >>> time_of(0.5, NumericClock())
-    0.5
+    >>> time_of(0.5, NumericClock()), time_of(500.5, NumericClock(500.0))
+    (0.5, 0.5)
     >>> time_of("2024-01-01T06:30", DatetimeClock(origin=np.datetime64("2024-01-01", "us")))
     6.5
     """
@@ -147,30 +171,23 @@ def time_of(stamp: Stamp, clock: Clock) -> float:
             raise StreamError(
                 f"The stamp {stamp!r} is text, but the time of this model is in {counted}.", "Give a number."
             )
-        return stamp
+        return Time(stamp - clock.zero)
     if not isinstance(stamp, str):
         raise StreamError(
             f"The stamp {stamp} is a number, but the stamps of this model are datetimes.",
             'Give them in ISO 8601, such as "2024-03-01T12:30:00".',
         )
-    return float(clock.times(_parse_datetime(stamp, clock))[0])
+    return Time(clock.times(_parse_datetime(stamp, clock))[0])
 
 
-def with_origin(stamp: str, clock: DatetimeClock) -> DatetimeClock:
+def with_origin(stamp: Stamp, clock: Clock) -> Clock:
     """The clock of a series that starts at this stamp."""
-    ticks = on_grid(_parse_datetime(stamp, clock).array, clock.resolution).view(np.int64)[0]
-    return with_origin_ticks(int(ticks), clock)
-
-
-def with_origin_ticks(ticks: int, clock: DatetimeClock) -> DatetimeClock:
-    """The clock of a series whose origin is a number of ticks, as `origin_ticks` returns it."""
-    return dataclasses.replace(clock, origin=np.datetime64(ticks, clock.resolution))  # type: ignore[call-overload]
-
-
-def origin_ticks(clock: Clock) -> int | None:
-    """The origin of a clock as an integer for JSON; None if it has none."""
-    dated = isinstance(clock, DatetimeClock) and clock.origin is not None
-    return int(clock.origin.astype(np.int64)) if dated else None  # type: ignore[union-attr]
+    if isinstance(clock, DatetimeClock) and isinstance(stamp, str):
+        ticks = on_grid(_parse_datetime(stamp, clock).array, clock.resolution).view(np.int64)[0]
+        return with_origin_number(clock, int(ticks))
+    time_of(stamp, clock)  # refuses stamps of the wrong type
+    assert not isinstance(stamp, str)
+    return with_origin_number(clock, stamp)
 
 
 # Python's datetimes end at microseconds.

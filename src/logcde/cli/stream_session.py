@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,19 +14,16 @@ from logcde.cli.stream_lines import (
     PredictionLine,
     Stamp,
     did_you_mean,
-    origin_ticks,
     read_line,
     time_of,
     with_origin,
-    with_origin_ticks,
 )
-from logcde.errors import ModelError, StreamError, Where
+from logcde.errors import ModelError, NonFiniteWarning, StreamError, Where
 from logcde.online import AbstractPredictor
-from logcde.streams.clock import Clock, DatetimeClock
-from logcde.streams.partition import Every
-
-MOST_INTERVALS = 1_000_000
-"""Intervals that may end between two stamps of a series: more are a mistake in the units of time."""
+from logcde.online.states import FAULTS
+from logcde.streams.clock import Clock, DatetimeClock, Time
+from logcde.streams.faults import not_finite
+from logcde.streams.series_clock import origin_number, with_origin_number
 
 
 class When(enum.Enum):
@@ -66,11 +64,13 @@ class Session:
         self._when, self._to_json, self._static = when, to_json, statics
         schema, self._rule = predictor.schema, predictor.rule
         self._clock, self._terms = schema.clock, len(schema.terms)
-        self._channels = {name: place for place, name in enumerate(schema.channels)}
+        self._channels = schema.places
         self._no_values = np.full(len(schema.channels), np.nan)
-        self._far = MOST_INTERVALS * self._rule.length(schema.clock) if isinstance(self._rule, Every) else np.inf
         self._initial = predictor
         self._series: dict[Id, Series] = {}
+        self._not_finite: set[Id] = set()
+        self.current: Id | None = None
+        """The series of the line that was taken last."""
 
     def __len__(self) -> int:
         return len(self._series)
@@ -82,6 +82,7 @@ class Session:
             StreamError: If the line is refused; then nothing has changed. `where` names its series and stamp.
         """
         line = read_line(text)
+        self.current = line.series
         try:
             return self._apply(line)
         except StreamError as error:
@@ -92,20 +93,18 @@ class Session:
     def state(self) -> list[Any]:
         """The state of all series, as lists, numbers and mappings that JSON can hold."""
         return [
-            [name, one.static, origin_ticks(one.clock), one.predictor.state()] for name, one in self._series.items()
+            [name, one.static, origin_number(one.clock), one.predictor.state()] for name, one in self._series.items()
         ]
 
     def restore(self, state: list[Any]) -> None:
         """Continue from what `state` returned."""
         try:
             self._series = {name: self._restored(*rest) for name, *rest in state}
-        except (TypeError, ValueError) as error:
+        except FAULTS as error:
             raise ModelError(f"The state of the series cannot be read: {error}") from error
 
-    def _restored(self, static: list[float] | None, ticks: int | None, state: dict[str, Any]) -> Series:
-        clock = self._clock
-        if isinstance(clock, DatetimeClock) and ticks is not None:
-            clock = with_origin_ticks(ticks, clock)
+    def _restored(self, static: list[float] | None, origin: float | None, state: dict[str, Any]) -> Series:
+        clock = with_origin_number(self._clock, origin)
         return Series(self._new_predictor(static).restore(state), clock, static)
 
     def _apply(self, line: Line) -> list[PredictionLine]:
@@ -115,12 +114,13 @@ class Session:
         if series is None:
             raise StreamError(f"There is no series {line.series!r}.", 'A series begins with its first "values".')
         if line.predict is not None:
-            at = self._time(line.predict, series)
-            return [PredictionLine(line.series, line.predict, self._to_json(series.predictor.predict(at)))]
+            at = time_of(line.predict, series.clock)
+            return [self._prediction(line.series, line.predict, series.predictor.predict(at))]
         if line.close is not None:
-            self._close(self._time(line.close, series), series)
+            self._close(time_of(line.close, series.clock), series)
         else:
             del self._series[line.series]
+            self._not_finite.discard(line.series)
         return []
 
     def _observe(self, line: Line, values: dict[str, float | None]) -> list[PredictionLine]:
@@ -135,7 +135,7 @@ class Session:
                 f"Series {name!r} has begun already.", 'Give "static" and "origin" in its first line only.'
             )
         series = self._begin(line, stamp) if known is None else known
-        time = self._time(stamp, series)
+        time = time_of(stamp, series.clock)
         lines = self._interval_ends(name, time, series) if self._when is When.INTERVAL else []
         try:
             series.predictor.observe(time, row, line.terms)
@@ -147,12 +147,22 @@ class Session:
         if known is None:
             self._series[name] = series
         if self._when is When.EVENT:
-            lines.append(PredictionLine(name, stamp, self._to_json(series.predictor.predict(time))))
+            lines.append(self._prediction(name, stamp, series.predictor.predict(time)))
         return lines
 
-    def _interval_ends(self, name: Id, time: float, series: Series) -> list[PredictionLine]:
-        show = series.clock.show if isinstance(series.clock, DatetimeClock) else float
-        return [PredictionLine(name, show(end), self._to_json(one)) for end, one in series.predictor.ends(time)]
+    def _interval_ends(self, name: Id, time: Time, series: Series) -> list[PredictionLine]:
+        clock = series.clock
+
+        def stamp(end: float) -> Stamp:
+            return clock.show(end) if isinstance(clock, DatetimeClock) else end + clock.zero
+
+        return [self._prediction(name, stamp(end), one) for end, one in series.predictor.ends(time)]
+
+    def _prediction(self, name: Id, stamp: Stamp, outputs: np.ndarray) -> PredictionLine:
+        if name not in self._not_finite and not np.isfinite(outputs).all():
+            self._not_finite.add(name)
+            warnings.warn(NonFiniteWarning(not_finite([name])), stacklevel=1)
+        return PredictionLine(name, stamp, self._to_json(outputs))
 
     def _begin(self, line: Line, stamp: Stamp) -> Series:
         clock, static = self._clock, line.static
@@ -162,10 +172,8 @@ class Session:
                 f"takes {self._static}.",
                 'Give them as "static": [...].',
             )
-        if isinstance(clock, DatetimeClock) and clock.origin is None:
-            if not isinstance(stamp, str):
-                time_of(stamp, clock)
-            clock = with_origin(line.origin or str(stamp), clock)
+        if clock.per_series:
+            clock = with_origin(stamp if line.origin is None else line.origin, clock)
         elif line.origin is not None:
             raise StreamError("All series of this model have the same origin of time.", 'Leave out "origin".')
         return Series(self._new_predictor(static), clock, static)
@@ -190,16 +198,7 @@ class Session:
             raise StreamError("The line has no observation.", 'To request a prediction, send "predict" with a time.')
         return row
 
-    def _time(self, stamp: Stamp, series: Series) -> float:
-        time = time_of(stamp, series.clock)
-        if time > self._far and time - max(series.predictor.last, 0.0) > self._far:
-            raise StreamError(
-                f"More than {MOST_INTERVALS:,} intervals of the model would end before the stamp {stamp}.",
-                "Check that it is in the units of time of the training data.",
-            )
-        return time
-
-    def _close(self, time: float, series: Series) -> None:
+    def _close(self, time: Time, series: Series) -> None:
         try:
             series.predictor.close(time)
         except ModelError as error:

@@ -13,19 +13,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 import tyro
 
-from logcde._files import write_whole
+from logcde._documents import write_document
+from logcde._files import held, write_whole
 from logcde.cli.config import from_options, options_of, read_config, with_paths_from
-from logcde.cli.resume import ResumableWork, checksums, digest
+from logcde.cli.notices import warnings_to
+from logcde.cli.resume import FORMAT, START_OVER, ResumableWork, checksums, digest, read_part
 from logcde.cli.targets import TargetOptions
 from logcde.cli.tasks import HIGHER_IS_BETTER
 from logcde.cli.train import Train
 from logcde.cli.trained import TableOverrides
-from logcde.errors import TableError
+from logcde.errors import CheckpointError, ModelError, OutOfRangeWarning, TableError
 
 if TYPE_CHECKING:
+    from logcde.cli.scores import Scores
     from logcde.cli.targets import Examples
 
 TOLERANCE = 0.02
@@ -97,14 +101,17 @@ class Stress:
         experiment = self._retraining() if retrain else self._evaluation()
         options = {name: value for name, value in options_of(self).items() if name not in NOT_IN_KEY}
         work = ResumableWork(self._work_folder(), options | checksums(experiment.files))
-        try:
+        with contextlib.ExitStack() as until_done:
             with _warn_if_unwritable(work.folder):
-                work.begin(fresh=self.fresh)
-            cells = [_cached(work.folder, experiment.cell, *pair) for pair in _with_progress(shares, seeds)]
-        finally:
-            if not any(work.folder.glob("drop-*.json")):
-                work.remove()
-        work.remove()
+                until_done.enter_context(held(work.folder))
+            try:
+                with _warn_if_unwritable(work.folder):
+                    work.begin(fresh=self.fresh)
+                cells = [_cached(work.folder, experiment.cell, *pair) for pair in _with_progress(shares, seeds)]
+            finally:
+                if not any(work.folder.glob("drop-*.json")):
+                    work.remove()
+            work.remove()
         return _average(cells, self.by, str(self.subject), retrain)
 
     def _work_folder(self) -> Path:
@@ -137,8 +144,10 @@ class Stress:
         examples = read_test_examples(trained, file, target_options, self.overrides, same)
 
         def cell(share: float, seed: int) -> Cell:
-            scores = score_examples(trained, _thinned(examples, share, self.by, seed))
-            return Cell(share, seed, trained.task.main_score, scores.series, scores.metrics, scores.baseline)
+            # Far outside of training is where this command leads on purpose.
+            with warnings_to(lambda warning: None, OutOfRangeWarning):
+                scores = score_examples(trained, _thinned(examples, share, self.by, seed))
+            return _cell(share, seed, trained.task.main_score, scores)
 
         model = {"the model": self.subject / MODEL_JSON, "its parameters": self.subject / MODEL_TENSORS}
         return Experiment(cell, {**model, "the table": file, "the targets": target_options.targets})
@@ -166,7 +175,7 @@ class Stress:
             scores = fit(examples, options, _discard, transform=transform, progress=False).scores
             if scores is None:
                 raise TableError("There are too few series to hold some out.", "Give more series.")
-            return Cell(share, seed, examples.task.main_score, scores.series, scores.metrics, scores.baseline)
+            return _cell(share, seed, examples.task.main_score, scores)
 
         files = {"the configuration": self.subject, "the table": table.file, "the targets": target_options.targets}
         return Experiment(cell, files)
@@ -190,6 +199,17 @@ class Cell:
     series: int
     metrics: dict[str, float]
     baseline: dict[str, float]
+
+
+def _cell(share: float, seed: int, name: str, scores: "Scores") -> Cell:
+    """Refuse scores without all series: those of different fractions would not be comparable."""
+    from logcde.streams.faults import not_finite
+
+    if scores.lost:
+        raise ModelError(
+            f"With {share:.0%} of the observations dropped: {not_finite(scores.lost)}", "Leave out these series."
+        )
+    return Cell(share, seed, name, scores.series, scores.metrics, scores.baseline)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,11 +263,14 @@ def _cached(folder: Path, compute: Callable[[float, int], Cell], share: float, s
     """Scores that an interrupted command left in the folder, or new ones, which are kept there."""
     file = folder / f"drop-{share!r}-seed-{seed}.json"
     if file.exists():
-        return Cell(**json.loads(file.read_text("utf-8")))
+        cell = msgspec.convert(read_part(file), Cell)
+        if (cell.drop, cell.seed) != (share, seed):
+            raise CheckpointError(f"{file} holds other scores than its name says.", START_OVER)
+        return cell
     cell = compute(share, seed)
     if folder.exists():
         with _warn_if_unwritable(file):
-            write_whole(file, json.dumps(dataclasses.asdict(cell)))
+            write_whole(file, write_document(dataclasses.asdict(cell), FORMAT))
     return cell
 
 

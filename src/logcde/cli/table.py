@@ -50,8 +50,8 @@ class TableOptions:
     """End of the observation window: a number, a duration such as 48h, or a datetime.
     By default the latest stamp; in training, one typical gap after the last stamp of each series."""
     origin: str | None = None
-    """Zero of time for datetimes: the "earliest" stamp of the table, the "first" of each series, or a datetime.
-    By default "earliest"; in training "first"."""
+    """Where time counts from: the "earliest" stamp of the table, the "first" of each series, a datetime or a number.
+    By default "earliest", in training "first"; and 0 for numbers that begin near it."""
     unit: str | None = None
     """Unit of time for datetimes and durations, such as 1min; by default 1h."""
     epoch: Literal["s", "ms", "us", "ns"] | None = None
@@ -77,21 +77,24 @@ class TableOptions:
             report: Called with the number of rows read since the last call.
             exclude: Columns of a wide table that are not channels, unless `channels` names them.
             schema: Schema of a trained model, to read the table as that of training.
-            origin: With a schema, the origin of each series.
+            origin: The origin, where `--origin` is not given; with a schema, that of each series.
         """
         from logcde.streams import NumericClock
         from logcde.streams.file_scan import quiet, scan
         from logcde.streams.files import open_table
         from logcde.streams.ingest import ReadOptions
         from logcde.streams.rows import Average, Drop, Forbid, KeepLast
+        from logcde.streams.stamps import OPEN_END
 
         file = open_table(self.file)
         horizon = None if self.horizon is None else read_moment(self.horizon, "--horizon")
+        if horizon is None and schema is not None:
+            horizon = OPEN_END  # estimators choose where further series end
         unit = None if self.unit is None else read_duration(self.unit, "--unit")
         rules = {"refuse": Forbid(), "last": KeepLast(), "mean": Average()}
         empty = Drop() if self.drop_empty else Forbid()
         duplicates = rules[self.duplicates]
-        begin = self._origin() if schema is None else (origin or _free_origin(schema))
+        begin = (origin or self._origin()) if schema is None else _origin_of_further(schema, origin)
         unit = unit if schema is None else None
         reading = ReadOptions.of(horizon, schema, unit, begin, self.sort, duplicates, empty)
         layout = self.layout(file.types, exclude, trained=schema is not None)
@@ -132,17 +135,18 @@ class TableOptions:
         if self.origin in (None, "earliest", "first"):
             return FirstStamp() if self.origin == "first" else Earliest()
         moment = read_moment(self.origin, "--origin")
-        if not isinstance(moment, datetime):
-            raise TableError(f"--origin is {self.origin!r}.", 'Give "earliest", "first" or a datetime in ISO 8601.')
+        if isinstance(moment, timedelta):
+            raise TableError(
+                f"--origin is {self.origin!r}.", 'Give "earliest", "first", a datetime in ISO 8601 or a number.'
+            )
         return moment
 
 
-def _free_origin(schema: "Schema") -> Any:
-    """The origin of further series: that of the schema's clock, or their own first stamps if it has none."""
-    from logcde.streams.clock import DatetimeClock
+def _origin_of_further(schema: "Schema", given: Any) -> Any:
+    """The origin of further series: that of the schema's clock, or if it has none, as given or their first stamps."""
     from logcde.streams.rows import Earliest, FirstStamp
 
-    return FirstStamp() if isinstance(schema.clock, DatetimeClock) and schema.clock.origin is None else Earliest()
+    return (given or FirstStamp()) if schema.clock.per_series else Earliest()
 
 
 def _check_columns(wanted: Mapping[str, str | None], layout: "Layout", types: Mapping[str, Any], trained: bool) -> None:
@@ -181,7 +185,10 @@ def read_duration(text: str, option: str) -> timedelta:
     datetime.timedelta(seconds=5400)
     """
     found = re.fullmatch(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(UNITS)})\s*", text)
-    length = float(found[1]) * UNITS[found[2]] if found else timedelta(0)
+    try:
+        length = float(found[1]) * UNITS[found[2]] if found else timedelta(0)
+    except OverflowError:
+        raise TableError(f"{option} is {text!r}, which is too long.", "Give at most 999999999d.") from None
     if not length:
         raise TableError(
             f"{option} is {text!r}.", f"Give a positive number and one of {', '.join(UNITS)}, such as 90min."

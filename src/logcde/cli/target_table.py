@@ -23,18 +23,18 @@ def read_target(path: Path, series: str, target: str, text: bool) -> dict[Any, A
     _check_series_column(path, series, tuple(file.types))
     if target == series:
         raise TableError(f"The column {target!r} is named for two purposes.", "Name another with --target.")
+    nested = next((name for name in (series, target) if pyarrow.types.is_nested(file.types[name])), None)
+    if nested is not None:
+        raise _unfit(path, nested, file.types[nested])
     pieces = [_distinct_rows(piece) for piece in file.pieces([series, target], [])]
     if not pieces:
         raise TableError(f"{path} has no rows.", "Give at least one target.")
     pairs = _distinct_rows(pyarrow.concat_tables(pieces))
     column = _as_numbers_if_possible(pairs[target]) if file.untyped else pairs[target]
     column = column.cast("double") if pyarrow.types.is_decimal(column.type) else column
-    refused = (pyarrow.types.is_timestamp, pyarrow.types.is_date, pyarrow.types.is_duration, pyarrow.types.is_nested)
+    refused = (pyarrow.types.is_timestamp, pyarrow.types.is_date, pyarrow.types.is_duration)
     if any(is_type(column.type) for is_type in refused):
-        raise TableError(
-            f"The column {target!r} of {path} has the type {column.type}.",
-            "Models predict numbers and classes: convert it.",
-        )
+        raise _unfit(path, target, column.type)
     found: dict[Any, Any] = {}
     for one, value in zip(_series_ids(pairs[series], text), column.to_pylist(), strict=True):
         if one in found:
@@ -45,6 +45,13 @@ def read_target(path: Path, series: str, target: str, text: bool) -> dict[Any, A
             )
         found[one] = value
     return found
+
+
+def _unfit(path: Path, column: str, kind: Any) -> TableError:
+    return TableError(
+        f"The column {column!r} of {path} has the type {kind}.",
+        "Series have whole numbers or text as ids, and models predict numbers and classes: convert it.",
+    )
 
 
 def read_ids(path: Path, series: str, text: bool) -> dict[Any, None]:

@@ -30,7 +30,7 @@ MOST_CLASSES = 20
 
 @dataclasses.dataclass(frozen=True)
 class TargetOptions:
-    """What to predict."""
+    """Where the values to predict are: a column of the table, or a table of its own."""
 
     target: str | None = None
     """Column to predict: of FILE, if it is constant within each series, or of the table of --targets."""
@@ -101,17 +101,17 @@ def read_examples(
         schema: Schema of a trained model, to read tables as in training.
         outputs: Target names of a trained forecaster.
     """
-    from logcde.streams.clock import DatetimeClock
     from logcde.streams.file_scan import all_streams
+    from logcde.streams.rows import FirstStamp
 
     forecast = task == "forecast" or (task is None and _has_stamps(options, table))
     # First of all, since a missing target column is the most frequent mistake.
     exclude = _check_target(table, options, forecast)
     with progress_bar("scanning", None) as report:
-        scan = table.scan(report, exclude=exclude, schema=schema)
-        if table.origin is None and schema is None and isinstance(scan.schema.clock, DatetimeClock):
+        own = FirstStamp(near_zero=True) if table.origin is None and schema is None else None
+        scan = table.scan(report, exclude=exclude, schema=schema, origin=own)
+        if own is not None and scan.schema.clock.per_series:
             table = dataclasses.replace(table, origin="first")
-            scan = table.scan(report, exclude=exclude)
     with progress_bar("reading", scan.rows) as report:
         streams = all_streams(scan, report)
     table = _with_all_columns(table, scan)
@@ -235,7 +235,6 @@ def _with_forecast_targets(
 ) -> Examples:
     """Targets with stamps, from another table, or the next values of the series."""
     from logcde.streams import Schema
-    from logcde.streams.clock import DatetimeClock
     from logcde.streams.file_scan import all_streams
     from logcde.streams.files import open_table
 
@@ -266,7 +265,7 @@ def _with_forecast_targets(
             where=Where(series=unknown[0]),
         )
     clock, origin = streams.schema.clock, None
-    if isinstance(clock, DatetimeClock) and streams.origins is not None:
+    if streams.origins is not None:
         origin = dict(zip(ids, streams.origins, strict=True))
     found = all_streams(target_table.scan(schema=Schema(names, clock), origin=origin))
     places = {one: number for number, one in enumerate(found.ids.tolist())}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logcde.errors import TableError
+from logcde.errors import NonFinitePredictionError, TableError
 from logcde.report.record import Task as TaskName
 
 if TYPE_CHECKING:
@@ -26,12 +26,25 @@ HIGHER_IS_BETTER = {
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """Predictions row by row: the number of the series, the time, and classes or numbers (row, output)."""
+    """Predictions row by row: the number of the series, the time, and classes or numbers (row, output).
+
+    Rows that are not `finite` have no prediction: their numbers are NaN, and their class means nothing.
+    """
 
     series: np.ndarray
     time: np.ndarray
     value: np.ndarray
     probabilities: np.ndarray | None = None
+
+    @property
+    def finite(self) -> np.ndarray:
+        """Which rows have a prediction."""
+        return np.asarray(np.isfinite(self.value if self.probabilities is None else self.probabilities).all(axis=1))
+
+    def __getitem__(self, rows: np.ndarray) -> "Predictions":
+        """Select rows by a mask."""
+        probabilities = None if self.probabilities is None else self.probabilities[rows]
+        return Predictions(self.series[rows], self.time[rows], self.value[rows], probabilities)
 
 
 class AbstractTask(abc.ABC):
@@ -53,11 +66,11 @@ class AbstractTask(abc.ABC):
 
     @abc.abstractmethod
     def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predictions:
-        """Predictions of an estimator at query times, by default at the ends of series."""
+        """Predictions of an estimator at query times, by default at the ends of series; rows may lack one."""
 
     @abc.abstractmethod
     def scores(self, truth: Any, predictions: Predictions, classes: Sequence[Any] | None) -> dict[str, float]:
-        """Scores by name."""
+        """What `evaluate` prints: the name of each score and its value."""
 
     @abc.abstractmethod
     def prior(self, truth: Any, classes: Sequence[Any] | None) -> list[float]:
@@ -86,7 +99,7 @@ class Classify(AbstractTask):
     main_score = "accuracy"
 
     def strata(self, targets: Any, count: int) -> np.ndarray:
-        """Classes are strata."""
+        """One stratum for each class."""
         return np.unique(np.array(targets), return_inverse=True)[1]
 
     def truth(self, targets: Any, streams: "Streams") -> tuple[Any, Any]:
@@ -96,17 +109,17 @@ class Classify(AbstractTask):
     def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predictions:
         """The most probable class, with probabilities, at the end of every series."""
         _refuse_query_times(at)
-        found = estimator.predict_proba(streams)
+        found = _those_that_are_finite(lambda: estimator.predict_proba(streams))
         value = estimator.classes_[found.argmax(axis=1)]
         return Predictions(np.arange(len(streams)), streams.horizon, value, found)
 
     def scores(self, truth: Any, predictions: Predictions, classes: Sequence[Any] | None) -> dict[str, float]:
-        """See `classification_scores`."""
+        """Scores of the probabilities, see `classification_scores`."""
         assert predictions.probabilities is not None
         return classification_scores(truth, predictions.probabilities, classes or ())
 
     def prior(self, truth: Any, classes: Sequence[Any] | None) -> list[float]:
-        """Shares of classes."""
+        """The share of each class among the true ones."""
         return [float(np.mean([one == other for other in truth])) for one in classes or ()]
 
     def constant(self, prior: Sequence[float], rows: int, classes: Sequence[Any] | None) -> Predictions:
@@ -128,7 +141,8 @@ class Classify(AbstractTask):
 
         def from_logits(logits: np.ndarray) -> dict[str, Any]:
             numbers = np.asarray(logits, np.float64)
-            raised = np.exp(numbers - numbers.max())
+            with np.errstate(invalid="ignore"):  # infinite logits have no probabilities
+                raised = np.exp(numbers - numbers.max())
             shares = raised / raised.sum()
             best = known[int(shares.argmax())] if np.isfinite(shares).all() else None
             return {"class": best, "probabilities": dict(zip(map(str, known), shares.tolist(), strict=True))}
@@ -146,11 +160,11 @@ class AbstractNumericTask(AbstractTask):
         return np.zeros(count, np.int64)
 
     def scores(self, truth: Any, predictions: Predictions, classes: Sequence[Any] | None) -> dict[str, float]:
-        """See `regression_scores`."""
+        """Scores of the predicted numbers, see `regression_scores`."""
         return regression_scores(truth, predictions.value)
 
     def prior(self, truth: Any, classes: Sequence[Any] | None) -> list[float]:
-        """Means of outputs."""
+        """The mean of each output, missing ones left out."""
         return np.nanmean(truth, axis=0).tolist()
 
     def constant(self, prior: Sequence[float], rows: int, classes: Sequence[Any] | None) -> Predictions:
@@ -175,7 +189,8 @@ class Regress(AbstractNumericTask):
     def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predictions:
         """The number at the end of every series."""
         _refuse_query_times(at)
-        return Predictions(np.arange(len(streams)), streams.horizon, estimator.predict(streams)[:, None])
+        found = _those_that_are_finite(lambda: estimator.predict(streams))
+        return Predictions(np.arange(len(streams)), streams.horizon, found[:, None])
 
     def columns(
         self, outputs: Sequence[str], classes: Sequence[Any] | None
@@ -192,18 +207,18 @@ class Forecast(AbstractNumericTask):
 
     def truth(self, targets: Any, streams: "Streams") -> tuple[Any, Any]:
         """The values of the target streams at their times; without targets, the next values of the series."""
-        from logcde.estimators.forecaster import queries_of_targets
+        from logcde.estimators.queries import queries_of_targets
 
         asked = queries_of_targets(streams if targets is None else targets)
-        return np.split(asked.times, asked.offsets[1:-1]), asked.targets
+        return asked, asked.targets
 
     def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predictions:
         """All outputs at the query times, by default at the end of every series."""
-        from logcde.estimators.forecaster import queries_at
+        from logcde.estimators.queries import queries_at
         from logcde.streams.ragged import owners
 
-        asked = queries_at(streams.horizon[:, None] if at is None else at, streams)
-        found = estimator.predict(streams, at=np.split(asked.times, asked.offsets[1:-1]))
+        asked = queries_at(at, streams)
+        found = _those_that_are_finite(lambda: estimator.predict(streams, at=asked))
         return Predictions(owners(asked.offsets), asked.times, found[asked.present])
 
     def columns(
@@ -214,6 +229,14 @@ class Forecast(AbstractNumericTask):
 
 
 TASKS: dict[TaskName, AbstractTask] = {"classify": Classify(), "regress": Regress(), "forecast": Forecast()}
+
+
+def _those_that_are_finite(predict: Callable[[], np.ndarray]) -> np.ndarray:
+    """Predictions, NaN for series whose own are not finite: they do not stop the others."""
+    try:
+        return predict()
+    except NonFinitePredictionError as error:
+        return error.predictions
 
 
 def _refuse_query_times(at: Any) -> None:

@@ -2,14 +2,13 @@
 
 import dataclasses
 import sys
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from logcde.cli.config import as_command, options_of, with_paths_relative_to
-from logcde.cli.resume import ResumableWork, checksums
+from logcde.cli.resume import ResumableWork, checksums, held_output
 from logcde.cli.table import TableOptions
 from logcde.cli.targets import TargetOptions
 from logcde.cli.train_options import TrainOptions
@@ -31,7 +30,7 @@ class Train:
     """Train a model on a table of observations, and write a folder with the model and a record of its training.
 
     Some series are held out, and the model is scored on them. The table is read into memory. After Ctrl-C or a kill,
-    the same command resumes training. Examples:
+    the same command resumes training; once the model is saved, it says so and does nothing. Examples:
 
     logcde train vitals.csv --series patient --target died -o model/
 
@@ -60,8 +59,14 @@ class Train:
         """Train and save, and return the exit code."""
         try:
             self.train_options.check()
-            check_place(self.output, self._replaces())
-            self.fit()
+            with held_output(self.output, lambda error: _unwritable(self.output, error)):
+                if self._is_done():
+                    sys.stdout.write(
+                        f"This command has trained {self.output} already. Pass --overwrite to train it again.\n"
+                    )
+                    return 0
+                self._check_output()
+                self.fit()
             sys.stdout.write(f"Saved to {self.output}. To predict on new data:\n")
             sys.stdout.write(f"  logcde predict {self.output} NEW.parquet -o predictions.parquet\n")
         except KeyboardInterrupt:
@@ -96,7 +101,7 @@ class Train:
             command = as_command("train", options)
             del options["output"]
             options = with_paths_relative_to(options, Train, self.output)
-            save(fitted, self.output, options, command, overwrite=self._replaces())
+            save(fitted, self.output, options, command, work.checksum, overwrite=self._replaces())
         except NonFiniteError as error:
             work.remove()  # Resuming would fail in the same way.
             raise TrainingError(
@@ -113,6 +118,29 @@ class Train:
         """Options that repeat this run, with the columns and the task that were inferred."""
         command = dataclasses.replace(self, table=examples.table, task=examples.task.name)
         return options_of(dataclasses.replace(command, config=None, overwrite=False, fresh=False))
+
+    def _is_done(self) -> bool:
+        """Whether this very command has written the model that is in the folder.
+
+        With --overwrite it is done only if a kill kept it from removing what it replaced.
+        """
+        from logcde.artefact.files import finish_interrupted
+        from logcde.report.record import read_run
+
+        finished = finish_interrupted(self.output)
+        if self.fresh or (self.overwrite and not finished):
+            return False
+        try:
+            run = read_run(self.output)
+        except ArtefactError:  # none, or one that can only be replaced
+            return False
+        return run is not None and run.key == self._work().checksum
+
+    def _check_output(self) -> None:
+        """Refuse a folder that cannot be written, before any work is done."""
+        from logcde.artefact.files import check_target
+
+        check_target(self.output, self._replaces())
 
     def _replaces(self) -> bool:
         """Whether the folder may be replaced: an older model with --overwrite only, unfinished training always."""
@@ -138,20 +166,6 @@ class Train:
         step = checkpoints.step()
         kept = f"Training up to step {step} is kept in {checkpoints.folder}: the same command resumes it."
         return kept if step else ""
-
-
-def check_place(path: Path, overwrite: bool) -> None:
-    """Refuse a folder that cannot be written, before any work is done."""
-    from logcde.artefact.files import check_target
-
-    check_target(path, overwrite)
-    parent = next(folder for folder in path.absolute().parents if folder.exists())
-    probe = parent / f".{path.name}.{uuid.uuid4().hex[:12]}.new"
-    try:
-        probe.mkdir()
-        probe.rmdir()
-    except OSError as error:
-        raise _unwritable(path, error) from error
 
 
 def _unwritable(path: Path, error: OSError, kept: str = "") -> ArtefactError:

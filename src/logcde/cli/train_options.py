@@ -13,21 +13,29 @@ if TYPE_CHECKING:
     from logcde.streams.clock import Clock
     from logcde.train import Checkpoints
 
+EMBEDDING = ("depth", "partition")
+"""Options of networks on log-signatures only."""
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions:
     """The model and its training; what is not given is chosen from the data."""
 
     every: str | None = None
-    """Networks: length of the query intervals, a number in units of time or a duration such as 90min."""
+    """slice and ncde: length of the query intervals, a number in units of time or a duration such as 90min."""
     depth: int | None = None
-    """Networks: depth of the log-signatures, 1 has increments only, 2 also the order of events."""
-    learner: Literal["auto", "ridge", "trees", "boosting", "slice", "ncde"] = "auto"
+    """slice and ncde: depth of the log-signatures, 1 has increments only, 2 also the order of events."""
+    learner: Literal["auto", "ridge", "trees", "boosting", "deep", "slice", "ncde"] = "auto"
     """What learns: auto compares some of the others on series left out and mixes what helps; ridge, trees and boosting
-    use features of windows; slice and ncde are networks, slice the faster one. For forecasts, and with options of
-    networks, auto is slice."""
+    use features of windows; deep, slice and ncde are networks, slice the fastest. Forecasts take auto, slice or ncde;
+    auto learns changes against the last value. With options of networks, auto is slice."""
     hidden: int | None = None
     """Networks: size of the hidden state."""
+    block: int | None = None
+    """slice: size of the blocks of its matrices, which divides --hidden; larger ones mix more of the state."""
+    paper: bool = False
+    """slice: the network of the paper, with counts of observations, flows that may grow its state, and nothing dropped
+    in training. Better for forecasts at many times; not for feeds that become denser than in training."""
     steps: int | None = None
     """Networks: training steps."""
     rate: float | None = None
@@ -45,7 +53,7 @@ class TrainOptions:
 
     def check(self) -> None:
         """Refuse numbers out of range, before any file is read."""
-        for name in ("depth", "hidden", "steps", "batch", "patience"):
+        for name in ("depth", "hidden", "block", "steps", "batch", "patience"):
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise TrainingError(f"--{name} is {number}.", "Give at least 1.")
@@ -73,25 +81,32 @@ class TrainOptions:
     def _learner(self, task: "AbstractTask", clock: "Clock") -> Any:
         from logcde import estimators
 
-        names = ("depth", "hidden", "steps", "rate", "batch", "validation", "patience")
+        names = ("depth", "hidden", "block", "steps", "rate", "batch", "validation", "patience")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.every is not None:
             given["partition"] = every_partition(self.every, clock)
-        networks = {"slice": estimators.LogSLiCE, "ncde": estimators.LogNCDE}
+        networks = {"deep": estimators.DeepSLiCE, "slice": estimators.LogSLiCE, "ncde": estimators.LogNCDE}
         others = {
-            "auto": estimators.Auto,
+            "auto": lambda: None,  # the default of the estimator
             "ridge": estimators.WindowRidge,
             "trees": estimators.WindowTrees,
             "boosting": estimators.WindowBoosting,
         }
-        network_meant = self.learner == "auto" and (given or task.name == "forecast")
-        chosen = "slice" if network_meant else self.learner
-        if chosen in networks:
+        chosen = "slice" if self.learner == "auto" and (given or self.paper) else self.learner
+        for name in ("block", "paper"):
+            if chosen != "slice" and getattr(self, name):
+                raise TrainingError(f"--{name} is an option of --learner slice only.", "Leave it out.")
+        if self.paper:
+            nothing = estimators.Regularisation(copies=(), dropout=0.0, decay=0.0, smoothing=0.0)
+            given |= {"counts": True, "stable": False, "regularisation": nothing}
+        unread = [name for name in given if chosen not in networks or (chosen == "deep" and name in EMBEDDING)]
+        if chosen in networks and not unread:
             return networks[chosen](**given)
-        if given:
-            option = "every" if "partition" in given else next(iter(given))
+        if unread:
+            option = "every" if "partition" in unread else unread[0]
             raise TrainingError(
-                f"--{option} is an option of networks, but the learner is {chosen}.",
+                f"--{option} is an option of networks{' on log-signatures' * (chosen == 'deep')}, but the learner is "
+                f"{chosen}.",
                 f"Leave out --{option}, or choose --learner slice or --learner ncde.",
             )
         return others[chosen]()

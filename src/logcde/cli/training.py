@@ -12,18 +12,20 @@ import numpy as np
 
 from logcde._machine import machine, versions
 from logcde.cli.config import as_toml
+from logcde.cli.notices import NOT_SCORED, Notices
 from logcde.cli.resume import digest
-from logcde.cli.scores import Scores, score, score_table
+from logcde.cli.scores import Scores, learner_table, score, score_table
 from logcde.cli.targets import Examples
 from logcde.cli.train_options import TrainOptions
 from logcde.estimators import saving
 from logcde.estimators.choosing import median_gap
-from logcde.report.record import CONFIG, RUN, Channel, Data, Evaluation, HeldOut, Run, Setting, write_run
+from logcde.report.record import CONFIG, RUN, Channel, Data, Evaluation, HeldOut, Run, Setting, compared, write_run
 from logcde.streams.partition import Every
 from logcde.streams.schema import listed
 from logcde.train import Checkpoints
 
 CHOICES = {
+    "origin": ("time from", "--origin"),
     "partition": ("intervals", "--every"),
     "scaler": ("scaler", ""),
     "counts": ("counts", ""),
@@ -104,14 +106,17 @@ def fit(
     seconds = time.monotonic() - began
     classes = estimator.classes_.tolist() if task.name == "classify" else None
     prior = task.prior(task.truth(known.targets, known.streams)[1], classes)
-    scores = score(task, estimator, examples[held_out], prior, classes) if len(held_out) else None
+    notices = Notices()
+    with notices.collecting():
+        scores = score(task, estimator, examples[held_out], prior, classes) if len(held_out) else None
+    notices.lost = [] if scores is None else scores.lost
     fitted = Fitted(examples, estimator, len(training), prior, scores, seconds)
-    for line in _lines_after(fitted):
+    for line in [*_lines_after(fitted), *notices.lines(len(held_out), NOT_SCORED)]:
         log(line)
     return fitted
 
 
-def save(fitted: Fitted, folder: Path, options: dict[str, Any], command: str, *, overwrite: bool) -> None:
+def save(fitted: Fitted, folder: Path, options: dict[str, Any], command: str, key: str, *, overwrite: bool) -> None:
     """Write the folder of the model, with the record of the run and its options as TOML.
 
     Args:
@@ -119,9 +124,10 @@ def save(fitted: Fitted, folder: Path, options: dict[str, Any], command: str, *,
         folder: The folder to write.
         options: Options of the run by name, with paths relative to the folder.
         command: The command line of the run.
+        key: Checksum of the options and tables of the run.
         overwrite: Replace an older model.
     """
-    extra = {RUN: write_run(_record(fitted, options, command)), CONFIG: as_toml(options)}
+    extra = {RUN: write_run(_record(fitted, options, command, key)), CONFIG: as_toml(options)}
     saving.save(fitted.estimator, folder, overwrite, extra)
 
 
@@ -161,11 +167,15 @@ def _notes(streams: Any) -> list[str]:
 
 def _lines_after(fitted: Fitted) -> list[str]:
     """The settings that were chosen, the course of training, and the scores."""
+    choices, learners = fitted.estimator.choices_, compared(fitted.estimator.choices_)
     lines = ["Settings, with the reason and the option to change each:"]
-    for name, chosen in fitted.estimator.choices_.items():
+    for name, chosen in choices.items():
+        if name in {learner for learner, *_ in learners}:
+            continue
         label, option = CHOICES.get(name, (name, ""))
         hint = f"; {option}" if option else ""
         lines.append(f"  {label:11} {_setting(chosen.value)}  ({chosen.reason}{hint})")
+    lines += learner_table(learners)
     history, steps = fitted.estimator.history_, fitted.estimator.n_iter_
     course = f" for {steps:,} steps in {fitted.seconds:.0f} s; loss {history[-1].loss:.3g}" if history else ""
     lines.append(f"Trained on {fitted.trained:,} series{course or f' in {fitted.seconds:.0f} s'}.")
@@ -178,7 +188,7 @@ def _setting(value: Any) -> str:
     return f"of length {value.step}" if isinstance(value, Every) else repr(value)
 
 
-def _record(fitted: Fitted, options: dict[str, Any], command: str) -> Run:
+def _record(fitted: Fitted, options: dict[str, Any], command: str, key: str) -> Run:
     examples, estimator, scores = fitted.examples, fitted.estimator, fitted.scores
     return Run(
         command=command,
@@ -199,6 +209,7 @@ def _record(fitted: Fitted, options: dict[str, Any], command: str) -> Run:
         seconds={"training": round(fitted.seconds, 3)},
         versions=versions(*LIBRARIES),
         machine=machine(),
+        key=key,
     )
 
 

@@ -1,12 +1,13 @@
 """The HTML report of a training run: one self-contained page without scripts."""
 
 import importlib.resources
+from collections.abc import Sequence
 
 from logcde.report import figures
 from logcde.report.classes import class_report
 from logcde.report.html import Markup, joined, number, table, tag
 from logcde.report.numbers import value_report
-from logcde.report.record import Run
+from logcde.report.record import Run, compared
 
 SCORES = {
     "accuracy": ("accuracy", "fraction of series that are classified correctly; higher is better"),
@@ -106,15 +107,25 @@ def _predictions(run: Run) -> Markup:
 
 
 def _training(run: Run) -> Markup:
+    seconds, learners = run.seconds.get("training"), compared(run.choices)
+    took = "." if seconds is None else f" in {number(seconds)} seconds."
     if not run.history:
-        return tag("p", "Training was not recorded.")
-    seconds = run.seconds.get("training")
-    text = f"{run.history[-1].step:,} steps on {run.data.trained:,} series"
-    text += "." if seconds is None else f" in {number(seconds)} seconds."
+        text = tag("p", f"Trained on {run.data.trained:,} series{took}")
+        return joined(text, _learners(learners)) if learners else text
+    text = f"{run.history[-1].step:,} steps on {run.data.trained:,} series{took}"
     figure = figures.loss_curve(run.history)
     if figure is None:
         return joined(tag("p", text), tag("p", "The loss was never finite.", kind="warning"))
     return joined(tag("p", text), figure)
+
+
+def _learners(learners: Sequence[Sequence[str]]) -> Markup:
+    text = (
+        "Each learner predicted training series that it had not seen. The model is their mean, with the weights that "
+        "predict best; a learner of weight 0 is not part of it."
+    )
+    made = table(["learner", "weight", "on series left out"], learners, texts=3)
+    return joined(tag("h3", "Learners"), tag("p", text), made)
 
 
 def _data(run: Run) -> Markup:
@@ -138,7 +149,8 @@ def _data(run: Run) -> Markup:
 
 
 def _settings(run: Run) -> Markup:
-    rows = [[name.replace("_", " "), one.value, one.reason] for name, one in run.choices.items()]
+    shown = {name for name, *_ in compared(run.choices)}
+    rows = [[name.replace("_", " "), one.value, one.reason] for name, one in run.choices.items() if name not in shown]
     text = f"The model has {run.parameters:,} parameters. The task is to {run.task} ({run.task_reason})."
     return joined(tag("p", text), table(["setting", "value", "reason"], rows, texts=3))
 

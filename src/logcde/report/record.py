@@ -4,11 +4,13 @@ One JSON document. Numbers that are not finite are null. Readers ignore unknown 
 of a key does. Some keys differ from the names of their fields, so that files of earlier versions can be read.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from logcde._documents import parse
 from logcde.errors import ArtefactError
 
 FORMAT = 1
@@ -66,6 +68,20 @@ class Setting(msgspec.Struct, frozen=True):
     reason: str = msgspec.field(name="why")
 
 
+WEIGHED = "weight; "
+"""How the reason of a learner's weight in a mixture begins; its loss on series left out and its time follow."""
+
+
+def compared(choices: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Name, weight, and loss with time, of each learner that was compared; none if there was one only.
+
+    >>> compared({"depth": Setting("2", "as given"), "WindowTrees": Setting("0.4", "weight; log loss 0.3 left out")})
+    [('WindowTrees', '0.4', 'log loss 0.3 left out')]
+    """
+    found = {name: one for name, one in choices.items() if one.reason.startswith(WEIGHED)}
+    return [(name, str(one.value), one.reason.removeprefix(WEIGHED)) for name, one in found.items()]
+
+
 class Evaluation(msgspec.Struct, frozen=True):
     """One evaluation during training: the mean loss since the one before, and scores of the validation series."""
 
@@ -117,6 +133,7 @@ class Run(msgspec.Struct, frozen=True):
         seconds: Duration by phase.
         versions: Versions of libraries.
         machine: Description of the machine.
+        key: Checksum of the options and tables that determine the model.
         format: Version of this format.
     """
 
@@ -138,6 +155,7 @@ class Run(msgspec.Struct, frozen=True):
     seconds: dict[str, float]
     versions: dict[str, str]
     machine: dict[str, str | int | float | None]
+    key: str = ""
     format: int = FORMAT
 
 
@@ -147,20 +165,27 @@ def write_run(run: Run) -> str:
 
 
 def read_run(folder: Path) -> Run | None:
-    """Read the record in the folder of a model; None if there is none, because the model was saved from Python."""
-    file = folder / RUN
-    if not file.exists():
+    """Read the record in the folder of a model; None if there is none, because the model was saved from Python.
+
+    Raises:
+        ArtefactError: It is not the file that was saved with the model.
+    """
+    from logcde.artefact.files import read_extra  # not before it is needed: it imports JAX
+
+    content = read_extra(folder, RUN)
+    if content is None:
         return None
+    file = folder / RUN
     try:
-        content = file.read_bytes()
-        found = msgspec.json.decode(content).get("format")
-        if found != FORMAT:
-            raise ArtefactError(
-                f"{file} has format {found!r}; this version of logcde reads {FORMAT}.",
-                "Read it with the version of logcde that wrote it.",
-            )
-        return msgspec.json.decode(content, type=Run)
-    except (OSError, msgspec.DecodeError, AttributeError) as error:
+        document = parse(content)
+        found = document.get("format")
+        if found == FORMAT:
+            return msgspec.convert(document, Run)
+    except (ValueError, AttributeError) as error:
         raise ArtefactError(
             f"{file} cannot be read as the record of a training run: {error}.", "Copy the folder again from its source."
         ) from error
+    raise ArtefactError(
+        f"{file} has format {found!r}; this version of logcde reads {FORMAT}.",
+        "Read it with the version of logcde that wrote it.",
+    )
