@@ -16,6 +16,7 @@ SUMMARIES = MappingProxyType(
         "uea": "Classification of the UEA data sets with dropped observations.",
         "logode": "Time, memory and accuracy with and without the Log-ODE method.",
         "physionet2012": "In-hospital mortality from 48 hours of intensive care records.",
+        "choices": "The study that the defaults of the estimators come from.",
         "defaults": "Default estimators beside Rocket, forests, boosting, signatures and GRU-D.",
     }
 )

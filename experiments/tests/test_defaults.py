@@ -299,7 +299,7 @@ def made_up(config, accuracy, loss=None):
     found = {}
     for cell in Defaults().cells(config, {}):
         if cell.task == "classification":
-            mean = accuracy[cell.variant] - 0.2 * cell.share + 0.01 * cell.seed
+            mean = accuracy.get(cell.variant, 0.8) - 0.2 * cell.share + 0.01 * cell.seed
             mine = (loss or {}).get(cell.variant, 0.5)
             scores = {"accuracy": mean, "log loss": mine, "log loss of class frequencies": 1.0}
         elif cell.task == "sepsis":
