@@ -1,9 +1,13 @@
 """Every test runs in double precision, with strict promotion and with array types checked at run time."""
 
+import gc
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 # Tests compile much and compute little: XLA need not make the best of it, nor compile a program once for each process.
 QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
@@ -39,6 +43,20 @@ if "PYTEST_XDIST_WORKER" in os.environ or not HANDS_OUT:
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     with install_import_hook([f"logcde.{name}" for name in CHECKED], "beartype.beartype"):
         import logcde._api  # noqa: F401
+
+MAPPINGS = Path("/proc/self/maps")
+MOST = 8000
+"""Mappings of memory, above which a process lets go of compiled programs."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def released() -> Iterator[None]:
+    """Let go of compiled programs after a file: Linux allows a process 65,530 mappings, without which XLA crashes."""
+    yield
+    if MAPPINGS.is_file() and MAPPINGS.read_bytes().count(b"\n") > MOST:
+        jax.clear_caches()
+        gc.collect()
+
 
 # Examples in docstrings are collected by importing every module.
 collect_ignore = [] if importlib.util.find_spec("aeon") else ["src/logcde/estimators/aeon.py"]

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from benchmarks.cases import Point, Role
 from benchmarks.results import CaseRecord, JobRecord, Row, Spread
+from logcde._files import whole_file
 
 TOLERANCE = 1e-3
 """Largest relative difference between results that counts as agreement; most are in single precision."""
@@ -135,10 +136,8 @@ def scaling_plot(cases: Iterable[CaseRecord], path: Path) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.grid(visible=True, which="major", alpha=0.3)
     figure.legend(handles=list(shown.values()), loc="outside lower center", ncols=5, fontsize=8, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.stem}.tmp{path.suffix}")
-    figure.savefig(temporary, dpi=150)
-    temporary.replace(path)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, dpi=150)
 
 
 def _curves(records: list[tuple[Point, CaseRecord]]) -> dict[str, list[tuple[float, float]]]:

@@ -1,8 +1,9 @@
 """The whole library on generated streams, with a picture and a report at the end: `python -m examples.demo --out out`.
 
 Coupled sinusoids (`sec:sinusoid` in the paper), one wave observed often and one sparsely, at times of their own. Both
-models are causal, have hidden states of the same size, and are trained on the same series for the same number of steps
-with the same schedule of learning rates.
+models are causal, and are trained on the same series for the same number of steps with the same peak and warm-up of the
+learning rate. They differ in parameters and work: a GRU-D takes a step for each event, a Log-SLiCE for an interval of a
+few. The state of 32 units in blocks of 16 was chosen on series drawn with seed 1; the GRU-D has 64 units.
 """
 
 import csv
@@ -45,14 +46,16 @@ RATE, BATCH, WARMUP = 0.01, 32, 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """Number of series, training steps and hidden units."""
+    """Number of series, training steps, hidden units of the Log-SLiCE and their blocks, hidden units of the GRU-D."""
 
     series: int
     steps: int
     hidden: int
+    block: int
+    rival: int
 
 
-FULL, QUICK = Size(640, 1200, 64), Size(24, 3, 4)
+FULL, QUICK = Size(640, 1200, 32, 16, 64), Size(24, 3, 4, 4, 4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,9 +117,9 @@ class Filled:
     parameters: int
 
 
-def observe(size: Size, folder: Path) -> Waves:
+def observe(size: Size, folder: Path, seed: int = 0) -> Waves:
     """Generate streams, and write observations and targets as tables next to `folder`."""
-    drawn = sinusoids("async_sparse", size.series, seed=0)
+    drawn = sinusoids("async_sparse", size.series, seed=seed)
     streams = drawn.data.streams
     event = owners(streams.obs_offsets)
     series = owners(streams.offsets)[event]
@@ -162,9 +165,10 @@ def check_embedding(waves: Waves) -> str:
 
 def learn(waves: Waves, size: Size, folder: Path) -> Trained:
     """Train a Log-SLiCE by the command `logcde train`, which writes `folder`."""
-    options = {"--targets": waves.targets, "--horizon": f"{HORIZON:g}", "--hidden": size.hidden, "--steps": size.steps}
+    options = {"--targets": waves.targets, "--horizon": f"{HORIZON:g}", "--learner": "slice"}
+    options |= {"--hidden": size.hidden, "--block": size.block, "--steps": size.steps}
     given = [str(part) for option in options.items() for part in option]
-    _command("train", str(waves.observations), *given, "-o", str(folder), "--overwrite", "--fresh")
+    _command("train", str(waves.observations), *given, "--paper", "-o", str(folder), "--overwrite", "--fresh")
     return Trained.read(folder, size.series)
 
 
@@ -178,7 +182,7 @@ def fill(waves: Waves, trained: Trained, size: Size) -> Filled:
     rate = optax.warmup_cosine_decay_schedule(0.0, RATE, rising, max(size.steps, rising + 1))
     began = time.monotonic()
     result = train(
-        gru_d(held.basis, size.hidden, len(CHANNELS), readout=PerInterval(), key=jax.random.key(0)),
+        gru_d(held.basis, size.rival, len(CHANNELS), readout=PerInterval(), key=jax.random.key(0)),
         inputs[known],
         data.targets[known],
         optimiser=optax.adam(rate),
@@ -275,6 +279,8 @@ class Demo:
 
     out: Path = Path("out")
     """Folder to write: demo.png, demo (the trained model with its report), and the two tables it was trained on."""
+    seed: int = 0
+    """Seed of the generated streams."""
     quick: bool = False
     """A few series and steps, to check the installation; models learn next to nothing."""
 
@@ -283,7 +289,7 @@ class Demo:
         size, folder, picture = QUICK if self.quick else FULL, self.out / "demo", self.out / "demo.png"
         try:
             self.out.mkdir(parents=True, exist_ok=True)
-            waves = observe(size, folder)
+            waves = observe(size, folder, self.seed)
         except OSError as error:
             found = f"{error.filename or self.out} cannot be written: {error.strerror or error}."
             raise ArtefactError(found, "Choose another folder with --out.") from error

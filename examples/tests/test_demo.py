@@ -46,9 +46,10 @@ def test_demo_exits_130_when_interrupted(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "demo").exists()
 
 
-def test_demo_does_not_replace_other_files(tmp_path):
+def test_demo_does_not_replace_other_files(tmp_path, capsys):
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "thesis.txt").touch()
-    assert "exists and is not a saved model: there is 'thesis.txt' in it" in ended("--quick", "--out", tmp_path)
+    assert ended("--quick", "--out", tmp_path) == 1
+    assert "exists and is not a saved model: there is 'thesis.txt' in it" in capsys.readouterr().err
     (tmp_path / "file").touch()
     assert "cannot be written" in ended("--out", tmp_path / "file")
