@@ -170,6 +170,27 @@ class Basis:
             np.add.at(coordinates[self.level(level)], projection.rows, projection.coefficients * amounts)
         return coordinates
 
+    def positions(self, letters: Int64[np.ndarray, "*rows letter"]) -> Int64[np.ndarray, "*rows _"]:
+        """Positions in this basis of the coordinates of the basis over some of its letters, in their order.
+
+        A Lyndon word over some of the letters is one over all of them, with the same bracket.
+
+        Args:
+            letters: Numbers of letters in increasing order; with leading axes, many such sets.
+
+        >>> basis = Basis(("a", "b", "c"), 2)
+        >>> basis.positions(np.array([0, 2])), basis.labels[4]
+        (array([0, 2, 4]), '[a, c]')
+        """
+        some = Basis.of_width(letters.shape[-1], self.depth)
+        parts = [letters]
+        for level in range(2, self.depth + 1):
+            words = lyndon.lyndon_words(some.width, level)
+            digits = words[:, None] // some.width ** np.arange(level)[::-1] % some.width
+            flat = letters[..., digits] @ self.width ** np.arange(level)[::-1]
+            parts.append(np.searchsorted(lyndon.lyndon_words(self.width, level), flat) + self.level(level).start)
+        return np.concatenate(parts, axis=-1)
+
     def truncate(self, depth: int) -> "Basis":
         """The same letters to a smaller depth; its coordinates are the first ones of this basis.
 

@@ -13,3 +13,5 @@ from logcde.embedding.padding import Differences as Differences
 from logcde.embedding.padding import PaddedSteps as PaddedSteps
 from logcde.embedding.padding import PaddedStreams as PaddedStreams
 from logcde.embedding.padding import pad as pad
+from logcde.embedding.sparse import SparseLogSignatures as SparseLogSignatures
+from logcde.embedding.steps import SparseSteps as SparseSteps

@@ -5,6 +5,7 @@ methods. The sentences of `invariances` put `app:invariances` of the paper into 
 """
 
 import dataclasses
+from typing import Literal, overload
 
 import numpy as np
 from jaxtyping import DTypeLike
@@ -13,11 +14,12 @@ from logcde._typing import Numbers
 from logcde.algebra import Basis
 from logcde.embedding import device
 from logcde.embedding.coordinates import Coordinates
-from logcde.embedding.host import embed
+from logcde.embedding.host import embed, embed_sparse
 from logcde.embedding.index import LogSignatureIndex
 from logcde.embedding.logsigs import EmbeddingSpec, LogSignatures, initial_observations
 from logcde.embedding.online import OnlineEmbedding
 from logcde.embedding.padding import PaddedStreams, pad
+from logcde.embedding.sparse import SparseLogSignatures
 from logcde.errors import EmbeddingError, Remedy
 from logcde.scans import AbstractScan, Sequential
 from logcde.streams import ChannelScaler, Partition, Schema, SoftBins, Streams
@@ -135,17 +137,35 @@ class Embedding:
         """
         return self.coordinates(schema).basis
 
-    def __call__(self, streams: Streams, partition: Partition, *, threads: int | None = None) -> LogSignatures:
+    @overload
+    def __call__(
+        self, streams: Streams, partition: Partition, *, sparse: Literal[False] = False, threads: int | None = None
+    ) -> LogSignatures: ...
+    @overload
+    def __call__(
+        self, streams: Streams, partition: Partition, *, sparse: bool, threads: int | None = None
+    ) -> LogSignatures | SparseLogSignatures: ...
+    def __call__(
+        self, streams: Streams, partition: Partition, *, sparse: bool = False, threads: int | None = None
+    ) -> LogSignatures | SparseLogSignatures:
         """Compute one log-signature for each interval of the partition, with the host engine.
 
         Args:
             streams: Any number of series.
             partition: Query intervals.
+            sparse: Keep the coordinates of letters that move in an interval only, in time and memory that grow with
+                what an interval observes instead of with the number of channels. The same numbers, to the bit.
             threads: Number of threads; by default one for each core.
+
+        >>> streams = Streams.from_events([("p1", 0.5, {"b": 2.0})], channels=("a", "b", "c"), horizon=1.0)
+        >>> logsigs = Embedding(depth=2)(streams, Partition.uniform(1), sparse=True)
+        >>> logsigs.letters.tolist(), logsigs.values.tolist()  # b, #b, time and their areas
+        ([1, 4, 6], [2.0, 1.0, 1.0, 0.0, 0.0, 0.0])
         """
         coordinates = self.coordinates(streams.schema)
         scaled = coordinates.scaled(streams)
-        logsigs = embed(scaled, partition.cuts(streams), coordinates, self.dtype, threads)
+        engine = embed_sparse if sparse else embed
+        logsigs = engine(scaled, partition.cuts(streams), coordinates, self.dtype, threads)
         return logsigs.with_spec(initial_observations(scaled), EmbeddingSpec(coordinates, partition))
 
     def on_device(self, streams: Streams, partition: Partition, *, scan: AbstractScan = Sequential()) -> LogSignatures:

@@ -165,7 +165,7 @@ def _with_gaps(
     amounts[gap_slots] = step
     first_entry = events.entry_offsets[event[is_event]]
     event_slots = np.repeat(offsets[1::2][is_event] - first_entry, sizes[is_event, 1])
-    source = _ranges(first_entry, sizes[is_event, 1])
+    source = ranges(first_entry, sizes[is_event, 1])
     letters[event_slots + source] = events.letters[source]
     amounts[event_slots + source] = events.amounts[source]
     terms = np.zeros((2 * len(time), events.terms.shape[1]))
@@ -190,8 +190,8 @@ def _moments(streams: Streams, intervals: Intervals) -> tuple[np.ndarray, ...]:
         low[part] = np.searchsorted(knots.of(s)[0], intervals.start[part], side="right") + knots.offsets[s]
         high[part] = np.searchsorted(knots.of(s)[0], intervals.stop[part], side="left") + knots.offsets[s]
     which = np.arange(intervals.size)
-    inner_knots = _ranges(low, high - low)
-    events = _ranges(intervals.begin, intervals.end - intervals.begin)
+    inner_knots = ranges(low, high - low)
+    events = ranges(intervals.begin, intervals.end - intervals.begin)
     none = np.full_like(which, -1)
     moments = [
         (which, intervals.start, np.zeros_like(which), none),
@@ -212,8 +212,12 @@ def _moments(streams: Streams, intervals: Intervals) -> tuple[np.ndarray, ...]:
     return interval, time[order], rank, event[order], piece
 
 
-def _ranges(first: np.ndarray, size: np.ndarray) -> Int64[np.ndarray, "_"]:
-    """The numbers first, first + 1, ..., of each range in turn."""
+def ranges(first: Int64[np.ndarray, "range"], size: Int64[np.ndarray, "range"]) -> Int64[np.ndarray, "_"]:
+    """The numbers first, first + 1, ..., of each range in turn.
+
+    >>> ranges(np.array([5, 2]), np.array([2, 3]))
+    array([5, 6, 2, 3, 4])
+    """
     ends = np.cumsum(size)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - (ends - size), size)
 

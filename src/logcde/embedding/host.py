@@ -15,10 +15,12 @@ from numpy.typing import DTypeLike
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import events_of, factors_of, intervals_of
-from logcde.embedding.logsigs import LogSignatures
+from logcde.embedding.logsigs import LogSignatures, padded_rows
+from logcde.embedding.sparse import SparseLogSignatures, sizes_of, starts_of
 from logcde.kernels import depth2, depth3, depth_n
 from logcde.kernels._simd import QUAD
-from logcde.kernels.records import Factors, Intervals, LogMap, TermMap
+from logcde.kernels.moved import count_letters, number_letters, put_rows
+from logcde.kernels.records import Alphabet, Factors, Intervals, LogMap, TermMap
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
 
@@ -33,13 +35,45 @@ def embed(
     intervals = intervals_of(streams, cuts)
     lengths = np.diff(cuts.offsets) - 1
     flat = compose(streams, intervals, coordinates, dtype, threads)
-    if len(lengths) and (lengths == lengths[0]).all():
-        values = flat.reshape(len(lengths), lengths[0], flat.shape[1])
-    else:
-        values = np.zeros((len(lengths), lengths.max(initial=0), flat.shape[1]), dtype)
-        first = cuts.offsets[:-1] - np.arange(len(lengths))
-        values[intervals.series, np.arange(intervals.size) - first[intervals.series]] = flat
-    return LogSignatures(values, lengths, coordinates.basis)
+    return LogSignatures(padded_rows(flat, lengths), lengths, coordinates.basis)
+
+
+def embed_sparse(
+    streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
+) -> SparseLogSignatures:
+    """As `embed`, to the bit, without ever forming a coordinate of letters that do not move.
+
+    Intervals with equally many letters are composed together, each over its own letters, numbered from 0.
+    """
+    basis, depth = coordinates.basis, coordinates.depth
+    events = intervals_of(streams, cuts)
+    factors, intervals = factors_of(streams, events, coordinates, threads)
+    support = [basis.words[place] for place in coordinates.term_support]
+    term_letters = np.unique([letter for word in support for letter in word]).astype(np.int64)
+    given = (intervals, factors, coordinates.alphabet, term_letters)
+    work, (counts, channels) = intervals.end - intervals.begin + 1, np.empty((2, intervals.size), np.int64)
+    spread(count_letters, work, *given, counts, channels, threads=threads)
+    offsets, letters = np.concatenate([[0], np.cumsum(counts)]), np.empty(counts.sum(), np.int32)
+    numbered = np.empty_like(factors.letters)
+    spread(number_letters, work, *given, offsets, letters, numbered, threads=threads)
+    factors = factors._replace(letters=numbered)
+
+    first = starts_of(sizes_of(counts, depth))
+    values = np.empty(sizes_of(counts, depth).sum(), dtype)
+    for members in _alike(counts, channels, offsets, letters, term_letters):
+        own = letters[offsets[members[0]] : offsets[members[0] + 1]]
+        whole = len(own) == basis.width and composes_dense(streams, coordinates)
+        local = basis if whole else Basis.of_width(len(own), depth)
+        rows = np.empty((len(members), local.dimension), dtype)
+        if whole:
+            _compose_dense(streams, events.take(members), coordinates, rows, threads)
+        else:
+            alphabet = coordinates.alphabet._replace(channels=int(channels[members[0]]), width=len(own))
+            given = np.isin(term_letters, own).all()
+            places = tuple(local.words.index(tuple(np.searchsorted(own, word))) for word in support if given)
+            _compose_factors(factors, intervals.take(members), alphabet, local, places, rows, threads)
+        spread(put_rows, np.full(len(rows), rows.shape[1]), rows, first[members], values, threads=threads)
+    return SparseLogSignatures(values, letters, counts, np.diff(cuts.offsets) - 1, basis)
 
 
 def compose(
@@ -58,15 +92,22 @@ def compose(
     out = np.empty((intervals.size, coordinates.basis.dimension), dtype)
     if not intervals.size:
         return out
+    if composes_dense(streams, coordinates) and not in_order:
+        _compose_dense(streams, intervals, coordinates, out, threads)
+    else:
+        factors, intervals = factors_of(streams, intervals, coordinates, threads)
+        basis, support = coordinates.basis, tuple(coordinates.term_support.tolist())
+        _compose_factors(factors, intervals, coordinates.alphabet, basis, support, out, threads)
+    return out
+
+
+def composes_dense(streams: Streams, coordinates: Coordinates) -> bool:
+    """Whether several intervals are composed at a time: events observe all of few channels, which is all they do."""
     width, depth = coordinates.basis.width, coordinates.depth
     state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)
     given = streams.knots is None and streams.change is None  # all that moves the path is in the values
     plain = coordinates.plain and given and not len(coordinates.term_support)
-    if streams.synchronous and plain and not in_order and state <= DENSE_STATE:
-        _compose_dense(streams, intervals, coordinates, out, threads)
-    else:
-        _compose_sparse(streams, intervals, coordinates, out, threads)
-    return out
+    return streams.synchronous and plain and state <= DENSE_STATE
 
 
 def _compose_dense(
@@ -77,7 +118,7 @@ def _compose_dense(
     # Small integers are sorted by radix, which is much faster.
     order = np.argsort(events.astype(np.uint16) if events.max() < 2**16 else events, kind="stable")
     given = (order, intervals, events_of(streams), coordinates.alphabet)
-    work = _work(intervals, coordinates)[order]
+    work = _work(intervals, coordinates.basis)[order]
     if depth == 2:
         spread(depth2.compose_dense, work, *given, out, threads=threads)
     elif depth == 3:
@@ -86,28 +127,52 @@ def _compose_dense(
         spread(depth_n.compose_dense, work, *given, log_map(width, depth), out, threads=threads)
 
 
-def _compose_sparse(
-    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
+def _compose_factors(
+    factors: Factors,
+    intervals: Intervals,
+    alphabet: Alphabet,
+    basis: Basis,
+    support: tuple[int, ...],
+    out: np.ndarray,
+    threads: int | None,
 ) -> None:
-    factors, intervals = factors_of(streams, intervals, coordinates, threads)
-    if coordinates.depth == 2:
-        elements(factors, intervals, coordinates, out, threads)
+    """Compose factors one by one; the columns of their terms are the coordinates `support`."""
+    if alphabet.depth == 2:
+        areas = np.array(support, np.int64) - basis.width
+        spread(
+            depth2.compose, _work(intervals, basis), intervals, factors, alphabet, areas, out, threads=threads
+        )  # fmt: skip
         return
-    maps = (term_map(coordinates), log_map(coordinates.basis.width, coordinates.depth))
-    given = (intervals, factors, coordinates.alphabet, *maps)
-    spread(depth_n.compose_logarithms, _work(intervals, coordinates), *given, out, threads=threads)
+    maps = (term_map(basis, support), log_map(basis.width, basis.depth))
+    given = (intervals, factors, alphabet, *maps)
+    spread(depth_n.compose_logarithms, _work(intervals, basis), *given, out, threads=threads)
+
+
+def _alike(
+    counts: np.ndarray, channels: np.ndarray, offsets: np.ndarray, letters: np.ndarray, term_letters: np.ndarray
+) -> list[np.ndarray]:
+    """Group intervals that have equally many letters and channels, and letters of terms at the same places."""
+    interval, width = np.arange(len(counts)), letters.max(initial=0) + 1
+    keys = np.repeat(interval, counts) * width + letters
+    columns = [counts, channels]
+    for letter in term_letters:
+        place = np.searchsorted(keys, interval * width + letter)
+        columns.append(np.where(np.isin(interval * width + letter, keys), place - offsets[:-1], -1))
+    order = np.lexsort(columns)
+    changes = np.any([np.diff(column[order]) != 0 for column in columns], axis=0)
+    return [members for members in np.split(order, np.flatnonzero(changes) + 1) if counts[members[:1]].sum()]
 
 
 def elements(
     factors: Factors, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None = None
 ) -> None:
     """Write the group element of each interval as kernels represent it: at depth two, the log-signature itself."""
-    work, given = _work(intervals, coordinates), (intervals, factors, coordinates.alphabet)
+    basis, support = coordinates.basis, tuple(coordinates.term_support.tolist())
     if coordinates.depth == 2:
-        term_area = coordinates.term_support - coordinates.basis.width
-        spread(depth2.compose, work, *given, term_area, out, threads=threads)
+        _compose_factors(factors, intervals, coordinates.alphabet, basis, support, out, threads)
     else:
-        spread(depth_n.compose, work, *given, term_map(coordinates), out, threads=threads)
+        given = (intervals, factors, coordinates.alphabet, term_map(basis, support))
+        spread(depth_n.compose, _work(intervals, basis), *given, out, threads=threads)
 
 
 def logarithms(group: np.ndarray, coordinates: Coordinates, out: np.ndarray, threads: int | None = None) -> None:
@@ -120,10 +185,10 @@ def logarithms(group: np.ndarray, coordinates: Coordinates, out: np.ndarray, thr
     spread(depth_n.logarithms, work, group, width, depth, log_map(width, depth), out, threads=threads)
 
 
-def _work(intervals: Intervals, coordinates: Coordinates) -> np.ndarray:
+def _work(intervals: Intervals, basis: Basis) -> np.ndarray:
     """The cost of each interval, in units of one event with few letters at depth two."""
     # One more for the log-signature, which is written even if there is no event.
-    return (intervals.end - intervals.begin + 1) * (1 + coordinates.basis.dimension // 64)
+    return (intervals.end - intervals.begin + 1) * (1 + basis.dimension // 64)
 
 
 def tensor_size(width: int, depth: int) -> int:
@@ -171,11 +236,11 @@ def _log_map(width: int, depth: int, place: Callable[[np.ndarray, int], np.ndarr
 
 
 @functools.cache
-def term_map(coordinates: Coordinates) -> TermMap:
-    """The tensor entries of each coordinate in `coordinates.term_support`."""
-    basis, width, depth = coordinates.basis, coordinates.basis.width, coordinates.depth
+def term_map(basis: Basis, support: tuple[int, ...]) -> TermMap:
+    """The tensor entries of each of the coordinates `support`."""
+    width, depth = basis.width, basis.depth
     counts, positions, coefficients = [0], [], []
-    for coordinate in coordinates.term_support:
+    for coordinate in support:
         level = len(basis.words[coordinate])
         expansion = basis.expansion(level)
         mine = expansion.cols == coordinate - basis.level(level).start

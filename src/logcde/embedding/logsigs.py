@@ -5,6 +5,7 @@ and the options that they were computed with. Knows nothing of the engines that 
 """
 
 import dataclasses
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from logcde.algebra import Basis
+from logcde.algebra.basis import common_basis
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import events_of
 from logcde.errors import EmbeddingError
@@ -91,6 +93,19 @@ class LogSignatures(eqx.Module):
         chosen, lengths, initial = jax.tree.map(lambda leaf: leaf[series], (self.values, self.lengths, self.initial))
         return LogSignatures(chosen, lengths, self.basis, initial, self.spec)
 
+    def __mul__(self, factor: float) -> "LogSignatures":
+        return LogSignatures(self.values * factor, self.lengths, self.basis, self.initial, self.spec)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: "LogSignatures") -> "LogSignatures":
+        """The sum, interval by interval."""
+        check_same_intervals(self, other)
+        return LogSignatures(self.values + other.values, self.lengths, self.basis, self.initial, self.spec)
+
+    def __sub__(self, other: "LogSignatures") -> "LogSignatures":
+        return self + -1.0 * other
+
     def with_spec(self, initial: InitialObservations, spec: EmbeddingSpec) -> "LogSignatures":
         """The same log-signatures with first observations and with how they were computed."""
         return LogSignatures(self.values, self.lengths, self.basis, initial, spec)
@@ -104,3 +119,33 @@ class LogSignatures(eqx.Module):
         shown = ", ".join(labels[:6]) + (", ..." if len(labels) > 6 else "")
         series, intervals, dimension = self.values.shape
         return f"LogSignatures({series} series, up to {intervals} intervals, {dimension} coordinates: {shown})"
+
+
+def padded_rows(
+    rows: Float[np.ndarray, "row lie"], lengths: Int[np.ndarray, "series"]
+) -> Float[np.ndarray, "series interval lie"]:
+    """The rows of all series, one after another, as an array with zeros beyond a series' own rows.
+
+    >>> padded_rows(np.ones((3, 1)), np.array([1, 2])).tolist()
+    [[[1.0], [0.0]], [[1.0], [1.0]]]
+    """
+    if len(lengths) and (lengths == lengths[0]).all():
+        return rows.reshape(len(lengths), lengths[0], rows.shape[1])
+    out = np.zeros((len(lengths), lengths.max(initial=0), rows.shape[1]), rows.dtype)
+    out[np.arange(out.shape[1]) < lengths[:, None]] = rows
+    return out
+
+
+def check_same_intervals(left: Any, right: Any) -> None:
+    """Refuse to combine log-signatures of other kinds, bases or numbers of intervals."""
+    if type(left) is not type(right):
+        raise EmbeddingError(
+            f"{type(left).__name__} and {type(right).__name__} cannot be combined.",
+            "Make both sparse with SparseLogSignatures.of, or neither with .dense().",
+        )
+    common_basis([left.basis, right.basis])
+    if not np.array_equal(left.lengths, right.lengths):
+        raise EmbeddingError(
+            "These log-signatures belong to other series or intervals: their numbers of intervals differ.",
+            "Embed the same series with the same partition.",
+        )

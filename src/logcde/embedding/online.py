@@ -64,7 +64,7 @@ class OnlineEmbedding:
         self._row = np.full(coordinates.channels, np.nan)
         self._support = coordinates.term_support
         self._log_map = None if self._area else log_map(coordinates.basis.width, coordinates.depth)
-        self._term_map = None if self._area else term_map(coordinates)
+        self._term_map = None if self._area else term_map(coordinates.basis, tuple(coordinates.term_support.tolist()))
         self._no_terms = np.zeros(len(self._support))
         self._areas = self._support - coordinates.basis.width
         alphabet = coordinates.alphabet

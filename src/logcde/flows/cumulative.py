@@ -5,7 +5,7 @@ its observations so far, and the time. It reads level one of the log-signatures 
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,7 +15,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import values_of
-from logcde.flows.dynamics import AbstractFittedDynamics, Carry
+from logcde.embedding.steps import SparseSteps
+from logcde.flows.dynamics import AbstractFittedDynamics, Carry, Step, Steps
 
 
 class Place(NamedTuple):
@@ -53,6 +54,7 @@ class CumulativeFeatures(AbstractFittedDynamics):
     [1.0, 2.0, 1.5, 2.0, 1.0, 2.0]
     """
 
+    sparse: ClassVar[bool] = True
     basis: Basis = eqx.field(static=True)
     size: int = eqx.field(static=True)
     history: bool = eqx.field(static=True, default=False)
@@ -76,9 +78,10 @@ class CumulativeFeatures(AbstractFittedDynamics):
         return (*self.basis.letters, *(f"{what} {name}" for what in ("highest", "lowest", "first") for name in values))
 
     def unroll(
-        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Steps, length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The features after every interval."""
+        logsigs = _level_one(logsigs)
         valid = jnp.arange(len(logsigs), dtype=length.dtype) < length
         features = self._standardised(self._places(jnp.where(valid[:, None], logsigs, 0)))
         return jnp.concatenate([jnp.broadcast_to(hidden, (len(logsigs), self.size)), features], axis=1)
@@ -88,10 +91,11 @@ class CumulativeFeatures(AbstractFittedDynamics):
         origin, nothing = jnp.zeros(self.basis.width, hidden.dtype), jnp.zeros(len(self._values), hidden.dtype)
         return Place(hidden, origin, nothing, nothing, nothing, nothing != 0)
 
-    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Step) -> Carry:
         """The position and the history after one more interval."""
         hidden, position, highest, lowest, first, before = carry
-        position = position + logsig[: self.basis.width]
+        moved = logsig.level_one()[0] if isinstance(logsig, SparseSteps) else logsig
+        position = position + moved[: self.basis.width]
         value, seen = position[self._values], before | self._observed(position)
         return Place(
             hidden,
@@ -111,9 +115,10 @@ class CumulativeFeatures(AbstractFittedDynamics):
         """Zero: there are no parameters."""
         return jnp.asarray(0.0)
 
-    def fit_preprocessing(self, logsigs: Float[Array, "series interval lie"]) -> "CumulativeFeatures":
+    def fit_preprocessing(self, logsigs: Float[Array, "series interval lie"] | SparseSteps) -> "CumulativeFeatures":
         """Fit `centre` and `spread` to the ends of these series; features that are all alike have spread one."""
-        if self.centre is not None or not logsigs.shape[0] or not logsigs.shape[1]:
+        intervals = logsigs.counts.shape if isinstance(logsigs, SparseSteps) else logsigs.shape[:2]
+        if self.centre is not None or not all(intervals):
             return self
         ends = np.arcsinh(np.asarray(_last(self, logsigs), np.float64))
         centre, spread = ends.mean(axis=0), ends.std(axis=0)
@@ -150,5 +155,11 @@ class CumulativeFeatures(AbstractFittedDynamics):
 
 
 @eqx.filter_jit
-def _last(features: CumulativeFeatures, logsigs: Float[Array, "series interval lie"]) -> Float[Array, "series place"]:
-    return jax.lax.map(lambda one: features._places(one)[-1], logsigs)
+def _last(
+    features: CumulativeFeatures, logsigs: Float[Array, "series interval lie"] | SparseSteps
+) -> Float[Array, "series place"]:
+    return jax.lax.map(lambda one: features._places(_level_one(one))[-1], logsigs)
+
+
+def _level_one(logsigs: Steps) -> Float[Array, "interval _"]:
+    return logsigs.level_one() if isinstance(logsigs, SparseSteps) else logsigs

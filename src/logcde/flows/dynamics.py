@@ -6,17 +6,29 @@ initialised, of how it is read, or of the scaling of log-signatures.
 """
 
 import abc
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from logcde.embedding.steps import SparseSteps
+
 Carry: TypeAlias = PyTree[Any]
 """What is kept between two intervals."""
+Steps: TypeAlias = Float[Array, "interval lie"] | SparseSteps
+"""The log-signatures of a series, one for each interval; sparse ones for dynamics that take them."""
+Step: TypeAlias = Float[Array, "lie"] | SparseSteps
+"""The log-signature of one interval."""
 
 
 class AbstractDynamics(eqx.Module):
-    """How a hidden state moves, driven by one log-signature for each interval. One series is one example."""
+    """How a hidden state moves, driven by one log-signature for each interval. One series is one example.
+
+    Attributes:
+        sparse: Whether log-signatures may be `SparseSteps`.
+    """
+
+    sparse: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -30,7 +42,7 @@ class AbstractDynamics(eqx.Module):
 
     @abc.abstractmethod
     def unroll(
-        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Steps, length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The state at the end of every interval.
 
@@ -45,7 +57,7 @@ class AbstractDynamics(eqx.Module):
         """What is kept before the first interval."""
 
     @abc.abstractmethod
-    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Step) -> Carry:
         """What is kept after one more interval."""
 
     @abc.abstractmethod
@@ -61,7 +73,7 @@ class AbstractFittedDynamics(AbstractDynamics):
     """Dynamics with constants that are fitted to the training series before training."""
 
     @abc.abstractmethod
-    def fit_preprocessing(self, logsigs: Float[Array, "series interval lie"]) -> "AbstractFittedDynamics":
+    def fit_preprocessing(self, logsigs: Float[Array, "series interval lie"] | SparseSteps) -> "AbstractFittedDynamics":
         """Fit the constants to scaled log-signatures, zero beyond a series' own; once fitted, they stay."""
 
 
@@ -72,7 +84,7 @@ class AbstractDropoutDynamics(AbstractDynamics):
     def unroll_train(
         self,
         hidden: Float[Array, "hidden"],
-        logsigs: Float[Array, "interval lie"],
+        logsigs: Steps,
         length: Int[Array, ""],
         *,
         key: PRNGKeyArray,
@@ -83,7 +95,7 @@ class AbstractDropoutDynamics(AbstractDynamics):
 def unroll_with(
     dynamics: AbstractDynamics,
     hidden: Float[Array, "hidden"],
-    logsigs: Float[Array, "interval lie"],
+    logsigs: Steps,
     length: Int[Array, ""],
     key: PRNGKeyArray | None,
 ) -> Float[Array, "interval features"]:

@@ -51,6 +51,10 @@ class AbstractLinearField(eqx.Module):
         """
 
     @abc.abstractmethod
+    def letter_generators(self) -> Float[Array, "letter row column block"]:
+        """The first of the `generators`, those of letters; the others are their iterated brackets."""
+
+    @abc.abstractmethod
     def letters(self) -> Float[Array, "letter entry"]:
         """The free entries of each letter, whose norms the regulariser penalises."""
 
@@ -93,6 +97,10 @@ class BlockDiagonal(AbstractLinearField):
         """Matrices of all brackets, block by block."""
         return bracket_matrices(self.matrices, self.basis)
 
+    def letter_generators(self) -> Float[Array, "letter row column block"]:
+        """The matrices themselves."""
+        return self.matrices
+
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
         """Zeros between the blocks."""
         return as_matrix(self.generators())
@@ -131,7 +139,11 @@ class Dense(AbstractLinearField):
 
     def generators(self) -> Float[Array, "read row column block"]:
         """Matrices of all brackets."""
-        return bracket_matrices(self.matrices[..., None], self.basis)
+        return bracket_matrices(self.letter_generators(), self.basis)
+
+    def letter_generators(self) -> Float[Array, "letter row column block"]:
+        """The matrices, each a single block."""
+        return self.matrices[..., None]
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
         """The generators themselves."""
@@ -174,6 +186,10 @@ class Diagonal(AbstractLinearField):
 
     def generators(self) -> Float[Array, "read row column block"]:
         """Matrices of the letters; those of brackets are zero."""
+        return self.letter_generators()
+
+    def letter_generators(self) -> Float[Array, "letter row column block"]:
+        """Blocks of one number."""
         return self.diagonals[:, None, None, :]
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
@@ -191,6 +207,10 @@ class AbstractOpenField(AbstractLinearField):
 
     def generators(self) -> Float[Array, "read row column block"]:
         """Single dense blocks: an exponential has no other structure."""
+        return self.letter_generators()
+
+    def letter_generators(self) -> Float[Array, "letter row column block"]:
+        """The same: there are no brackets at depth one."""
         return self.as_matrices()[..., None]
 
     @abc.abstractmethod

@@ -5,15 +5,18 @@ of the vector field; its flow is exact for linear CDEs up to what the truncated 
 """
 
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from logcde.embedding.steps import SparseSteps
 from logcde.errors import ModelError
-from logcde.flows.dynamics import AbstractDynamics, Carry
+from logcde.flows.dynamics import AbstractDynamics, Carry, Step, Steps
 from logcde.flows.fields import AbstractLinearField, AbstractOpenField
 from logcde.flows.scan import AbstractFlow, Exponential, LinearFlows
+from logcde.flows.sparse import selected_matrices
 from logcde.scans import AbstractScan, Auto, MatrixFree
 
 MATRICES = 2**20
@@ -36,6 +39,7 @@ class LinearDynamics(AbstractDynamics):
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
 
+    sparse: ClassVar[bool] = True
     field: AbstractLinearField
     flow: AbstractFlow = Exponential()
     scan: AbstractScan = Auto()
@@ -59,9 +63,11 @@ class LinearDynamics(AbstractDynamics):
         return self.field.hidden
 
     def unroll(
-        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Steps, length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The state after every interval."""
+        if isinstance(logsigs, SparseSteps):
+            return self._unroll_sparse(hidden, logsigs.masked(length))
         valid = jnp.arange(len(logsigs), dtype=length.dtype) < length
         logsigs = jnp.where(valid[:, None], logsigs, 0)
         if isinstance(self.field, AbstractOpenField) and self.flow.first_order:
@@ -83,13 +89,30 @@ class LinearDynamics(AbstractDynamics):
         states = jax.lax.scan(jax.checkpoint(extend), start, padded)[1]
         return states[:, :, :rows].reshape(portions * most, -1)[: len(logsigs)]
 
+    def _unroll_sparse(self, hidden: Float[Array, "hidden"], steps: SparseSteps) -> Float[Array, "interval features"]:
+        letters, flows = self.field.letter_generators(), LinearFlows(self.flow)
+        start, rows = extended(hidden, letters), self.hidden // letters.shape[-1]
+
+        def extend(state: Array, number: Int[Array, ""] | None) -> tuple[Array, Array]:
+            matrices = selected_matrices(letters, steps if number is None else steps.interval(number))
+            states = self.scan(flows, matrices, state)
+            return states[-1], states
+
+        if steps.intervals * math.prod(letters.shape[1:]) <= MATRICES:
+            states = extend(start, None)[1]
+        else:  # one interval at a time, which the backward pass computes again
+            numbers = jnp.arange(steps.intervals, dtype=jnp.int32)
+            states = jax.lax.scan(jax.checkpoint(extend), start, numbers)[1][:, 0]
+        return states[:, :rows].reshape(steps.intervals, -1)
+
     def start(self, hidden: Float[Array, "hidden"]) -> Carry:
         """The state."""
         return hidden
 
-    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Step) -> Carry:
         """The state after one more interval."""
-        return LinearDynamics(self.field, self.flow, MatrixFree()).unroll(carry, logsig[None], jnp.asarray(1))[0]
+        one = logsig if isinstance(logsig, SparseSteps) else logsig[None]
+        return LinearDynamics(self.field, self.flow, MatrixFree()).unroll(carry, one, jnp.asarray(1, jnp.int32))[0]
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
         """The state."""

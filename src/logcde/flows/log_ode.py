@@ -13,6 +13,8 @@ where the common first letter of many words is one directional derivative. The l
 JAX at all: sum_ij l^ij f_i f_j Id = sum_j D f_j (sum_i l^ij f_i).
 """
 
+from typing import ClassVar
+
 import diffrax
 import equinox as eqx
 import jax
@@ -22,8 +24,9 @@ from jaxtyping import Array, Float, Int
 from logcde.algebra import Basis
 from logcde.algebra.levels import Levels
 from logcde.algebra.lie import expand_levels
+from logcde.embedding.steps import SparseSteps
 from logcde.errors import ModelError
-from logcde.flows.dynamics import AbstractDynamics, Carry
+from logcde.flows.dynamics import AbstractDynamics, Carry, Step, Steps
 from logcde.flows.neural import AbstractVectorField
 from logcde.flows.solving import check_solver, integrate, over_interval
 
@@ -71,6 +74,7 @@ class LogODE(AbstractDynamics):
     (6, 4)
     """
 
+    sparse: ClassVar[bool] = True
     field: AbstractVectorField
     basis: Basis = eqx.field(static=True)
     solver: diffrax.AbstractSolver = diffrax.Heun()
@@ -95,9 +99,12 @@ class LogODE(AbstractDynamics):
         return self.field.hidden
 
     def unroll(
-        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Steps, length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The state after every interval."""
+        if isinstance(logsigs, SparseSteps):
+            letters, words = _own_words(logsigs.masked(length))
+            return integrate(self._sparse_drift, hidden, (letters, words), self.solver, self.steps)
         valid = jnp.arange(len(logsigs), dtype=length.dtype) < length
         words = words_of(jnp.where(valid[:, None], logsigs, 0), self.basis)
         return integrate(self._drift, hidden, words, self.solver, self.steps)
@@ -106,8 +113,11 @@ class LogODE(AbstractDynamics):
         """The state."""
         return hidden
 
-    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Step) -> Carry:
         """The state after one more interval."""
+        if isinstance(logsig, SparseSteps):
+            row = jax.tree.map(lambda leaf: leaf[0], _own_words(logsig))
+            return over_interval(self._sparse_drift, carry, row, self.solver, self.steps)
         return over_interval(self._drift, carry, words_of(logsig, self.basis), self.solver, self.steps)
 
     def state(self, carry: Carry) -> Float[Array, "features"]:
@@ -120,3 +130,15 @@ class LogODE(AbstractDynamics):
 
     def _drift(self, time: Float[Array, ""], hidden: Float[Array, "hidden"], words: Levels) -> Float[Array, "hidden"]:
         return drift(self.field, hidden, words)
+
+    def _sparse_drift(
+        self, time: Float[Array, ""], hidden: Float[Array, "hidden"], row: tuple[Int[Array, "letter"], Levels]
+    ) -> Float[Array, "hidden"]:
+        """Only the fields of letters that move."""
+        return drift(self.field.of_letters(row[0]), hidden, row[1])
+
+
+def _own_words(steps: SparseSteps) -> tuple[Int[Array, "interval letter"], Levels]:
+    """The letters that move in each interval, padded, and the log-signatures as tensors over them."""
+    letters, coordinates = steps.padded()
+    return letters, words_of(coordinates, Basis.of_width(steps.most, steps.basis.depth))

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, DTypeLike, Float, PRNGKeyArray
+from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
 
 from logcde.errors import ModelError
 
@@ -39,6 +39,10 @@ class AbstractVectorField(eqx.Module):
     @abc.abstractmethod
     def linearise(self, hidden: Float[Array, "hidden"]) -> tuple[Float[Array, "letter hidden"], Push]:
         """All fields at one state, and a function for the sum of their derivatives there, each in its own direction."""
+
+    @abc.abstractmethod
+    def of_letters(self, letters: Int[Array, "letter"]) -> "AbstractVectorField":
+        """The fields of some letters only."""
 
     @abc.abstractmethod
     def penalty(self) -> Float[Array, ""]:
@@ -177,6 +181,16 @@ class NeuralField(AbstractVectorField):
             return jnp.sum(moved * slopes[-1].reshape(moved.shape), axis=0)
 
         return values, push
+
+    def of_letters(self, letters: Int[Array, "letter"]) -> "NeuralField":
+        """The same layers, but the last one, which has the rows of these letters."""
+
+        def chosen(rows: Float[Array, "row *entry"]) -> Float[Array, "_ *entry"]:
+            return rows.reshape(self.letters, self.hidden, *rows.shape[1:])[letters].reshape(-1, *rows.shape[1:])
+
+        weights = (*self.weights[:-1], chosen(self.weights[-1]))
+        biases = (*self.biases[:-1], chosen(self.biases[-1]))
+        return eqx.tree_at(lambda field: (field.weights, field.biases), self, (weights, biases))
 
     def penalty(self) -> Float[Array, ""]:
         """The sum over layers of the mean norm of the rows of the weight and the norm of the bias."""

@@ -83,7 +83,11 @@ class Orthogonal(AbstractStableField):
 
     def generators(self) -> Float[Array, "read row column block"]:
         """Skew-symmetric blocks for all brackets."""
-        return bracket_matrices(_skew(self.matrices), self.basis)
+        return bracket_matrices(self.letter_generators(), self.basis)
+
+    def letter_generators(self) -> Float[Array, "letter row column block"]:
+        """Skew-symmetric blocks for all letters."""
+        return _skew(self.matrices)
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
         """Zeros between the blocks."""
@@ -170,10 +174,14 @@ class Contracting(AbstractStableField):
 
     def generators(self) -> Float[Array, "read row column block"]:
         """Blocks with a row and a column for the constant."""
+        return bracket_matrices(self.letter_generators(), self.basis)
+
+    def letter_generators(self) -> Float[Array, "letter row column block"]:
+        """The same for letters."""
         identity = jnp.eye(self.inputs.shape[1], dtype=self.inputs.dtype)[:, :, None]
         linear = self._turning().at[_time_in(self.basis)].add(-self.rates() * identity)
         letters = jnp.concatenate([linear, self.inputs[:, :, None]], axis=2)
-        return bracket_matrices(jnp.pad(letters, ((0, 0), (0, 1), (0, 0), (0, 0))), self.basis)
+        return jnp.pad(letters, ((0, 0), (0, 1), (0, 0), (0, 0)))
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
         """On the hidden state followed by one constant for each block; zeros between the blocks."""

@@ -10,6 +10,7 @@ gradients pass through the sum.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -19,7 +20,7 @@ from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import TIME
 from logcde.errors import ModelError
-from logcde.flows.dynamics import AbstractDropoutDynamics, AbstractDynamics, Carry, unroll_with
+from logcde.flows.dynamics import AbstractDropoutDynamics, AbstractDynamics, Carry, Step, Steps, unroll_with
 
 
 class StableLayer(eqx.Module):
@@ -75,6 +76,7 @@ class StableStack(AbstractDropoutDynamics):
     (5, 8)
     """
 
+    sparse: ClassVar[bool] = True
     first: AbstractDynamics
     layers: tuple[StableLayer, ...]
     dropout: float = eqx.field(static=True)
@@ -107,7 +109,7 @@ class StableStack(AbstractDropoutDynamics):
         return self.first.features
 
     def unroll(
-        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Steps, length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The output of the last layer after every interval."""
         return self._along(hidden, logsigs, length, None)
@@ -115,7 +117,7 @@ class StableStack(AbstractDropoutDynamics):
     def unroll_train(
         self,
         hidden: Float[Array, "hidden"],
-        logsigs: Float[Array, "interval lie"],
+        logsigs: Steps,
         length: Int[Array, ""],
         *,
         key: PRNGKeyArray,
@@ -127,7 +129,7 @@ class StableStack(AbstractDropoutDynamics):
         """The states of all layers."""
         return (self.first.start(hidden), *(layer.mixer.start(layer.begin) for layer in self.layers))
 
-    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Step) -> Carry:
         """The states of all layers after one more interval."""
         moved = [self.first.advance(carry[0], logsig)]
         out = self.first.state(moved[0])

@@ -4,6 +4,8 @@ Log-signatures drive the first layer. With y_i the output of a layer after inter
 interval by the flow of A^0 + sum_j y_i^j A^j: a linear CDE of depth one whose control has the increments (1, y_i).
 """
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +13,7 @@ from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.errors import ModelError
-from logcde.flows.dynamics import AbstractDynamics, Carry
+from logcde.flows.dynamics import AbstractDynamics, Carry, Step, Steps
 from logcde.flows.fields import INIT_SCALE, BlockDiagonal
 from logcde.flows.linear import LinearDynamics
 from logcde.flows.scan import AbstractFlow, Exponential
@@ -77,6 +79,7 @@ class Stack(AbstractDynamics):
     (5, 8)
     """
 
+    sparse: ClassVar[bool] = True
     first: AbstractDynamics
     upper: tuple[LinearDynamics, ...]
     begin: Float[Array, "layer features"]
@@ -123,7 +126,7 @@ class Stack(AbstractDynamics):
         return self.first.features
 
     def unroll(
-        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Steps, length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The output of the last layer after every interval."""
         states = self.first.unroll(hidden, logsigs, length)
@@ -138,7 +141,7 @@ class Stack(AbstractDynamics):
         upper = [layer.start(begin) for layer, begin in zip(self.upper, self.begin, strict=True)]
         return (self.first.start(hidden), *upper)
 
-    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
+    def advance(self, carry: Carry, logsig: Step) -> Carry:
         """The states of all layers after one more interval."""
         moved = [self.first.advance(carry[0], logsig)]
         out = self.outputs[0](self.first.state(moved[0]), None)

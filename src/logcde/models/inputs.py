@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, DTypeLike, Float, Int
 
 from logcde.algebra import Basis
-from logcde.embedding import InitialObservations, LogSignatures
+from logcde.embedding import InitialObservations, LogSignatures, SparseLogSignatures, SparseSteps
 from logcde.errors import ModelError
 
 
@@ -48,8 +48,8 @@ class Inputs(eqx.Module):
     """The inputs of a model for one series; with a leading axis, for many.
 
     Attributes:
-        logsigs: One log-signature for each interval, zero beyond `length`; for models along controls, one row for each
-            piece of the control.
+        logsigs: One log-signature for each interval, zero beyond `length`, or sparse ones; for models along controls,
+            one row for each piece of the control.
         length: The number of rows of the series itself.
         initial: The first observations of the series.
         static: Features that do not change over time.
@@ -57,7 +57,7 @@ class Inputs(eqx.Module):
         queries: The number of query points; None if `ends` is.
     """
 
-    logsigs: Float[Array, "*series interval lie"]
+    logsigs: Float[Array, "*series interval lie"] | SparseSteps
     length: Int[Array, "*series"]
     initial: InitialObservations
     static: Float[Array, "*series static"]
@@ -69,6 +69,11 @@ class Inputs(eqx.Module):
         """The number of query intervals, each of which may have a prediction."""
         return self.length if self.queries is None else self.queries
 
+    @property
+    def intervals(self) -> int:
+        """The number of rows, with padding."""
+        return self.logsigs.intervals if isinstance(self.logsigs, SparseSteps) else self.logsigs.shape[-2]
+
     def __len__(self) -> int:
         return len(self.length)
 
@@ -78,7 +83,7 @@ class Inputs(eqx.Module):
 
     @staticmethod
     def of(
-        data: LogSignatures | Controls,
+        data: LogSignatures | SparseLogSignatures | Controls,
         static: Float[Array | np.ndarray, "series static"] | None = None,
         dtype: DTypeLike = np.float32,
     ) -> "Inputs":
@@ -104,8 +109,9 @@ class Inputs(eqx.Module):
             )
         # Only controls have several rows between two query points.
         ends, queries = (data.ends, data.queries) if isinstance(data, Controls) else (None, None)
+        sparse = isinstance(data, SparseLogSignatures)
         return Inputs(
-            jnp.asarray(data.values, dtype),
+            SparseSteps.of(data, dtype) if sparse else jnp.asarray(data.values, dtype),
             jnp.asarray(data.lengths, np.int32),
             InitialObservations(
                 jnp.asarray(initial.first, dtype), jnp.asarray(initial.seen), jnp.asarray(initial.at_start)

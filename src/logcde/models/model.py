@@ -14,13 +14,13 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from logcde import artefact
 from logcde.algebra import Basis
-from logcde.embedding import EmbeddingSpec, InitialObservations
+from logcde.embedding import EmbeddingSpec, InitialObservations, SparseLogSignatures, SparseSteps
 from logcde.errors import ModelError
-from logcde.flows.dynamics import AbstractDynamics, AbstractFittedDynamics, Carry, unroll_with
+from logcde.flows.dynamics import AbstractDynamics, AbstractFittedDynamics, Carry, Step, unroll_with
 from logcde.models.initial import AbstractInitial, InitialState, channels_of
 from logcde.models.inputs import Inputs
 from logcde.models.readout import ReadoutHead, Tally
-from logcde.models.scaling import AbstractScaling
+from logcde.models.scaling import AbstractScaling, SomeSteps
 
 BatchStats: TypeAlias = PyTree[Any]
 """Statistics of a batch that a model keeps, other than by gradients."""
@@ -117,7 +117,7 @@ class AbstractOnlineModel(AbstractModel):
         """What is kept before the first interval."""
 
     @abc.abstractmethod
-    def advance(self, kept: Any, logsig: Float[Array, "lie"]) -> Any:
+    def advance(self, kept: Any, logsig: Step) -> Any:
         """What is kept after one more interval."""
 
     @abc.abstractmethod
@@ -169,7 +169,7 @@ class SequenceModel(AbstractOnlineModel):
         carry = self.dynamics.start(self.initial(initial, static))
         return carry, self.readout.rule.start(self.dynamics.state(carry))
 
-    def advance(self, kept: tuple[Carry, Tally], logsig: Float[Array, "lie"]) -> tuple[Carry, Tally]:
+    def advance(self, kept: tuple[Carry, Tally], logsig: Step) -> tuple[Carry, Tally]:
         """What dynamics and readout keep after one more interval."""
         carry, tally = kept
         carry = self.dynamics.advance(carry, self.scaled(logsig))
@@ -189,10 +189,12 @@ class SequenceModel(AbstractOnlineModel):
         fitted = dataclasses.replace(self, scaling=scaling, spec=spec or self.spec)
         if not isinstance(self.dynamics, AbstractFittedDynamics):
             return fitted
-        dynamics = self.dynamics.fit_preprocessing(fitted.scaled(inputs.logsigs))
+        logsigs = inputs.logsigs
+        scaled = jax.vmap(fitted.scaled)(logsigs) if isinstance(logsigs, SparseSteps) else fitted.scaled(logsigs)
+        dynamics = self.dynamics.fit_preprocessing(scaled)
         return dataclasses.replace(fitted, dynamics=dynamics)
 
-    def scaled(self, logsigs: Float[Array, "*interval lie"]) -> Float[Array, "*interval lie"]:
+    def scaled(self, logsigs: SomeSteps) -> SomeSteps:
         """Log-signatures as the dynamics take them."""
         return logsigs if self.basis is None else self.scaling(logsigs, self.basis)
 
@@ -208,6 +210,14 @@ class SequenceModel(AbstractOnlineModel):
             states = states[inputs.ends]
         start = self.dynamics.state(self.dynamics.start(hidden))
         return self.readout.offline(start, states, inputs.outputs, key)
+
+
+def suited_to(model: AbstractModel, data: Any) -> Any:
+    """The data, without sparse log-signatures if some dynamics of the model do not take them."""
+    if not isinstance(data, SparseLogSignatures):
+        return data
+    parts = jax.tree.leaves(model, is_leaf=lambda part: isinstance(part, AbstractDynamics))
+    return data if all(part.sparse for part in parts if isinstance(part, AbstractDynamics)) else data.dense()
 
 
 def dtype_of(model: AbstractModel) -> np.dtype:

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from logcde.embedding import LogSignatures
+from logcde.embedding import LogSignatures, SparseLogSignatures, SparseSteps
 from logcde.errors import ModelError
 from logcde.models.inputs import Controls, Inputs
-from logcde.models.model import AbstractModel, AbstractOnlineModel, dtype_of
+from logcde.models.model import AbstractModel, AbstractOnlineModel, dtype_of, suited_to
 
 TOGETHER = 64
 """Series in one call when series are independent."""
@@ -20,7 +20,7 @@ SHORTEST = 8
 
 
 def predict(
-    model: AbstractModel, inputs: Inputs | LogSignatures | Controls, *, independent: bool = False
+    model: AbstractModel, inputs: Inputs | LogSignatures | SparseLogSignatures | Controls, *, independent: bool = False
 ) -> Float[Array, "series *interval output"]:
     """Predict many series in a compiled program.
 
@@ -46,7 +46,7 @@ def predict(
 
 
 def predict_prefixes(
-    model: AbstractOnlineModel, inputs: Inputs | LogSignatures
+    model: AbstractOnlineModel, inputs: Inputs | LogSignatures | SparseLogSignatures
 ) -> Float[Array, "series interval output"]:
     """Predict every series as if it ended after each of its intervals, in a compiled program.
 
@@ -66,8 +66,8 @@ def predict_prefixes(
     return _prefixes(model, given)
 
 
-def _inputs_of(model: AbstractModel, inputs: Inputs | LogSignatures | Controls) -> Inputs:
-    return inputs if isinstance(inputs, Inputs) else Inputs.of(inputs, dtype=dtype_of(model))
+def _inputs_of(model: AbstractModel, inputs: Inputs | LogSignatures | SparseLogSignatures | Controls) -> Inputs:
+    return inputs if isinstance(inputs, Inputs) else Inputs.of(suited_to(model, inputs), dtype=dtype_of(model))
 
 
 @eqx.filter_jit
@@ -79,10 +79,12 @@ def _batched(model: AbstractModel, inputs: Inputs) -> Float[Array, "series *inte
 def _prefixes(model: AbstractOnlineModel, inputs: Inputs) -> Float[Array, "series interval output"]:
     def along(one: Inputs) -> Float[Array, "interval output"]:
         def extend(kept: Any, logsig: Float[Array, "lie"]) -> tuple[Any, Float[Array, "output"]]:
-            kept = model.advance(kept, logsig)
+            kept = model.advance(kept, steps.interval(logsig) if isinstance(steps, SparseSteps) else logsig)
             return kept, model.predict(kept)
 
-        return jax.lax.scan(extend, model.start(one.initial, one.static), one.logsigs)[1]
+        steps = one.logsigs
+        rows = jnp.arange(steps.intervals, dtype=jnp.int32) if isinstance(steps, SparseSteps) else steps
+        return jax.lax.scan(extend, model.start(one.initial, one.static), rows)[1]
 
     return jax.vmap(along)(inputs)
 
@@ -91,14 +93,17 @@ def _independent(model: AbstractModel, inputs: Inputs) -> Float[Array, "series *
     """Group series by the size of their program, and pad each group to that size and a fixed number of series."""
     lengths, outputs = np.asarray(inputs.length), np.asarray(inputs.outputs)
     inputs = jax.tree.map(np.asarray, inputs)
-    queries = inputs.logsigs.shape[1] if inputs.ends is None else inputs.ends.shape[1]
-    sizes = np.array([(_rounded(int(a)), _rounded(int(b))) for a, b in zip(lengths, outputs, strict=True)])
+    queries = inputs.intervals if inputs.ends is None else inputs.ends.shape[1]
+    needs = np.column_stack([lengths, outputs])
+    if isinstance(inputs.logsigs, SparseSteps):
+        needs = np.column_stack([needs, *inputs.logsigs.needs()])
+    sizes = np.array([[_rounded(need) for need in row] for row in needs.tolist()])
     out: np.ndarray | None = None
     for size in np.unique(sizes, axis=0):
         members = np.flatnonzero((sizes == size).all(axis=1))
         for start in range(0, len(members), TOGETHER):
             chosen = members[start : start + TOGETHER]
-            part = _padded(inputs[chosen], int(size[0]), int(size[1]))
+            part = _padded(inputs[chosen], *size.tolist())
             found = np.asarray(_one_by_one(model, part, jnp.asarray(len(chosen), jnp.int32)))[: len(chosen)]
             if out is None:
                 shape = (queries, found.shape[-1]) if found.ndim == 3 else found.shape[1:]
@@ -120,13 +125,19 @@ def _one_by_one(model: AbstractModel, inputs: Inputs, count: Int[Array, ""]) -> 
     return jax.lax.fori_loop(0, count, one, jnp.zeros((len(inputs), *shape.shape), shape.dtype))
 
 
-def _padded(inputs: Inputs, intervals: int, queries: int) -> Inputs:
+def _padded(inputs: Inputs, intervals: int, queries: int, *sparse: int) -> Inputs:
     def fill(leaf: np.ndarray, *sizes: int) -> np.ndarray:
         leaf = leaf[(slice(None), *(slice(size) for size in sizes))]
         missing = [size - have for size, have in zip((TOGETHER, *sizes), leaf.shape, strict=False)]
         return np.pad(leaf, [(0, more) for more in missing] + [(0, 0)] * (leaf.ndim - len(missing)))
 
-    logsigs = fill(np.asarray(inputs.logsigs), intervals)
+    steps = inputs.logsigs
+    if isinstance(steps, SparseSteps):
+        most, letters, coordinates = sparse
+        arrays = fill(steps.letters, letters), fill(steps.values, coordinates), fill(steps.counts, intervals)
+        logsigs = SparseSteps(*arrays, steps.basis, most)
+    else:
+        logsigs = fill(steps, intervals)
     filled = eqx.tree_at(lambda tree: tree.logsigs, jax.tree.map(fill, inputs), logsigs)
     if inputs.ends is None:
         return filled

@@ -7,37 +7,78 @@ be embedded before their scale is known. `logcde.scaling` says which scaler acts
 
 import abc
 import dataclasses
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from logcde.algebra import Basis
+from logcde.embedding import SparseSteps
 from logcde.errors import ModelError
 from logcde.flows.encoder import soft_limit
+
+ManySteps: TypeAlias = Float[Array | np.ndarray, "series interval lie"] | SparseSteps
+"""The log-signatures of many series."""
+SomeSteps: TypeAlias = Float[Array, "*interval lie"] | SparseSteps
+"""The log-signatures of one interval, one series or several series; sparse ones of one series."""
+
+
+class Movements(NamedTuple):
+    """What is known of the increments of training series.
+
+    Attributes:
+        totals: Each letter's sum of increments, of each series.
+        squares: Each letter's sum of squared increments, over all intervals of all series.
+        moved: The number of intervals in which some letter moves.
+    """
+
+    totals: Float[np.ndarray, "series letter"]
+    squares: Float[np.ndarray, "letter"]
+    moved: int
+
+
+def movements_of(logsigs: ManySteps, basis: Basis) -> Movements:
+    """Sum the increments of log-signatures of many series.
+
+    >>> movements_of(jnp.array([[[2.0, 5.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]), Basis(("a", "b"), 1)).moved
+    2
+    """
+    if not isinstance(logsigs, SparseSteps):
+        increments = np.asarray(logsigs, np.float64)[..., : basis.width]
+        squares = np.square(increments).reshape(-1, basis.width).sum(axis=0)
+        return Movements(increments.sum(axis=1), squares, int(increments.any(axis=-1).sum()))
+    interval, amounts = map(np.asarray, jax.jit(jax.vmap(SparseSteps.increments))(logsigs))
+    letters, amounts = np.asarray(logsigs.letters), amounts.astype(np.float64)
+    series, slots = np.arange(len(letters))[:, None], logsigs.intervals + 1
+    totals = np.bincount((series * basis.width + letters).ravel(), amounts.ravel(), len(letters) * basis.width)
+    squares = np.bincount(letters.ravel(), np.square(amounts).ravel(), basis.width)
+    moved = np.unique((series * slots + interval)[amounts != 0])
+    return Movements(totals.reshape(-1, basis.width), squares, len(moved))
 
 
 class AbstractScaling(eqx.Module):
     """What a model does to its log-signatures before anything else."""
 
     @abc.abstractmethod
-    def fit(self, logsigs: Float[Array, "series interval lie"], basis: Basis) -> "AbstractScaling":
+    def fit(self, logsigs: ManySteps, basis: Basis) -> "AbstractScaling":
         """Fit the scaling to training data, zero beyond a series' own intervals; once fitted, it stays."""
 
     @abc.abstractmethod
-    def __call__(self, logsigs: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
+    def __call__(self, logsigs: SomeSteps, basis: Basis) -> SomeSteps:
         """Scale log-signatures."""
 
 
 class NoScaling(AbstractScaling):
     """Leaves log-signatures as they are."""
 
-    def fit(self, logsigs: Float[Array, "series interval lie"], basis: Basis) -> "AbstractScaling":
+    def fit(self, logsigs: ManySteps, basis: Basis) -> "AbstractScaling":
         """There is nothing to fit."""
         return self
 
-    def __call__(self, logsigs: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
+    def __call__(self, logsigs: SomeSteps, basis: Basis) -> SomeSteps:
         """The same log-signatures."""
         return logsigs
 
@@ -52,22 +93,25 @@ class AbstractLetterScaling(AbstractScaling):
     factors: eqx.AbstractVar[tuple[float, ...] | None]
 
     @abc.abstractmethod
-    def sizes(self, increments: Float[np.ndarray, "series interval letter"]) -> Float[np.ndarray, "letter"]:
-        """What each letter is divided by, given increments that are zero beyond a series' own intervals.
+    def sizes(self, movements: Movements) -> Float[np.ndarray, "letter"]:
+        """What each letter is divided by. A letter of size zero is not scaled."""
 
-        A letter of size zero is not scaled.
-        """
-
-    def fit(self, logsigs: Float[Array, "series interval lie"], basis: Basis) -> "AbstractLetterScaling":
+    def fit(self, logsigs: ManySteps, basis: Basis) -> "AbstractLetterScaling":
         """Fit the factors, unless there are some. A letter that never moves keeps its scale."""
         if self.factors is not None:
             return self
-        size = self.sizes(np.asarray(logsigs, np.float64)[..., : basis.width])
+        size = self.sizes(movements_of(logsigs, basis))
         return dataclasses.replace(self, factors=tuple((1 / np.where(size > 0, size, 1.0)).tolist()))
 
-    def __call__(self, logsigs: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
+    def __call__(self, logsigs: SomeSteps, basis: Basis) -> SomeSteps:
         """Multiply every coordinate by its scale."""
-        return logsigs if self.factors is None else logsigs * jnp.asarray(self.scale(basis), logsigs.dtype)
+        if self.factors is None:
+            return logsigs
+        if isinstance(logsigs, SparseSteps):
+            # The last entry is for the digits beyond the end of a word, which are -1.
+            factors = jnp.asarray([*self.factors, 1.0], logsigs.dtype)
+            return logsigs.with_values(logsigs.values * jnp.prod(factors[logsigs.words()], axis=-1))
+        return logsigs * jnp.asarray(self.scale(basis), logsigs.dtype)
 
     def scale(self, basis: Basis) -> Float[np.ndarray, "lie"]:
         """The scale of every coordinate: the product of the factors of the letters in its word.
@@ -90,10 +134,9 @@ class IncrementRMSScaling(AbstractLetterScaling):
 
     factors: tuple[float, ...] | None = eqx.field(default=None, static=True)
 
-    def sizes(self, increments: Float[np.ndarray, "series interval letter"]) -> Float[np.ndarray, "letter"]:
+    def sizes(self, movements: Movements) -> Float[np.ndarray, "letter"]:
         """Root mean squares over all intervals in which some letter moves."""
-        moved = increments[increments.any(axis=-1)]
-        return np.sqrt(np.square(moved).mean(axis=0)) if len(moved) else np.zeros(increments.shape[-1])
+        return np.sqrt(movements.squares / max(movements.moved, 1))
 
 
 class TotalStdScaling(AbstractLetterScaling):
@@ -108,10 +151,9 @@ class TotalStdScaling(AbstractLetterScaling):
 
     factors: tuple[float, ...] | None = eqx.field(default=None, static=True)
 
-    def sizes(self, increments: Float[np.ndarray, "series interval letter"]) -> Float[np.ndarray, "letter"]:
+    def sizes(self, movements: Movements) -> Float[np.ndarray, "letter"]:
         """Standard deviations of totals."""
-        totals = increments.sum(axis=1)
-        spread, mean = totals.std(axis=0), np.abs(totals.mean(axis=0))
+        spread, mean = movements.totals.std(axis=0), np.abs(movements.totals.mean(axis=0))
         return np.where(spread > 1e-9 * mean, spread, mean)
 
 
@@ -137,10 +179,13 @@ class SoftLimit(AbstractScaling):
         if not self.limit > 0:
             raise ModelError(f"The limit is {self.limit}.", "Give a positive number.")
 
-    def fit(self, logsigs: Float[Array, "series interval lie"], basis: Basis) -> "SoftLimit":
+    def fit(self, logsigs: ManySteps, basis: Basis) -> "SoftLimit":
         """Fit the other scaling."""
         return dataclasses.replace(self, scaling=self.scaling.fit(logsigs, basis))
 
-    def __call__(self, logsigs: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:
+    def __call__(self, logsigs: SomeSteps, basis: Basis) -> SomeSteps:
         """Scale, then limit."""
-        return soft_limit(self.scaling(logsigs, basis), self.limit)
+        scaled = self.scaling(logsigs, basis)
+        if isinstance(scaled, SparseSteps):
+            return scaled.with_values(soft_limit(scaled.values, self.limit))
+        return soft_limit(scaled, self.limit)

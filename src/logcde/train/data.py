@@ -18,18 +18,20 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int, Int32, Num
 
-from logcde.embedding import LogSignatures
+from logcde.embedding import LogSignatures, SparseLogSignatures, SparseSteps
 from logcde.errors import TrainingError, Where
 from logcde.models import AbstractModel, Inputs
-from logcde.models.model import dtype_of
+from logcde.models.model import dtype_of, suited_to
 from logcde.train.options import Batching, Validation
 
-Data: TypeAlias = LogSignatures | Inputs
+Data: TypeAlias = LogSignatures | SparseLogSignatures | Inputs
 Targets: TypeAlias = Array | np.ndarray | Sequence
 
 LARGEST_CALL_ROWS = 2**18
 LARGEST_CALL_STEPS = 1024
 """Bounds of the row numbers that one call of the compiled program takes."""
+DENSE_FROM = 0.2
+"""The share of kept coordinates from which sparse log-signatures cost more than those with their zeros."""
 SMALL_BYTES = 2**22
 """Data sets are padded up to this size, so that small ones share a compiled program."""
 
@@ -72,7 +74,7 @@ def examples_of(
     (2, 1)
     """
     dtype = dtype_of(model)
-    inputs = _inputs_of(data, static, dtype)
+    inputs = _inputs_of(model, data, static, dtype)
     if not len(inputs):
         raise TrainingError("There are no series to train on.", "Give at least one.")
     shape = eqx.filter_eval_shape(model, inputs[0]).shape
@@ -81,15 +83,27 @@ def examples_of(
     return Examples(jax.tree.map(np.asarray, inputs), checked, len(shape) == 2, given)
 
 
-def _inputs_of(data: Data, static: Any, dtype: np.dtype) -> Inputs:
+def _inputs_of(
+    model: AbstractModel, data: Data, static: Any, dtype: np.dtype, sparse: bool | None = None
+) -> Inputs:
     if not isinstance(data, Inputs):
-        return Inputs.of(data, None if static is None else np.asarray(static, dtype), dtype)
+        given = _in_form(suited_to(model, data), sparse)
+        return Inputs.of(given, None if static is None else np.asarray(static, dtype), dtype)
     if static is not None:
         raise TrainingError(
             "Inputs contain their static features, but static=... was given as well.",
             "Pass either Inputs, or log-signatures and static=....",
         )
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, data)
+
+
+def _in_form(
+    data: LogSignatures | SparseLogSignatures, sparse: bool | None
+) -> LogSignatures | SparseLogSignatures:
+    """Log-signatures in sparse form or not; if that is left open, not if so many are kept that it would not pay."""
+    if isinstance(data, SparseLogSignatures):
+        return data if sparse or (sparse is None and data.density < DENSE_FROM) else data.dense()
+    return SparseLogSignatures.of(data) if sparse else data
 
 
 def checked_weights(weights: Any, series: int) -> Float[np.ndarray, "series"]:
@@ -111,21 +125,23 @@ def checked_weights(weights: Any, series: int) -> Float[np.ndarray, "series"]:
     return given
 
 
-def copies_of(examples: Examples, copies: Sequence[Data], static: Any = None) -> tuple[Examples, ...]:
+def copies_of(
+    model: AbstractModel, examples: Examples, copies: Sequence[Data], static: Any = None
+) -> tuple[Examples, ...]:
     """The same examples with other inputs, one for each copy; each copy is checked against the examples."""
-    return tuple(_copy_of(examples, number, copy, static) for number, copy in enumerate(copies))
+    return tuple(_copy_of(model, examples, number, copy, static) for number, copy in enumerate(copies))
 
 
-def _copy_of(examples: Examples, number: int, copy: Data, static: Any) -> Examples:
+def _copy_of(model: AbstractModel, examples: Examples, number: int, copy: Data, static: Any) -> Examples:
     original = examples.inputs
-    inputs = jax.tree.map(np.asarray, _inputs_of(copy, static, original.logsigs.dtype))
+    sparse = isinstance(original.logsigs, SparseSteps)
+    inputs = jax.tree.map(np.asarray, _inputs_of(model, copy, static, original.logsigs.dtype, sparse))
     other = dataclasses.replace(examples, inputs=inputs)
     shapes, lengths = zip(*map(_shapes_and_lengths, (other, examples)), strict=True)
     if shapes[0] != shapes[1] or not np.array_equal(lengths[0], lengths[1]):
         raise TrainingError(
             f"Copy {number} does not have the series and intervals of the training inputs: it has {len(inputs)} series "
-            f"of up to {inputs.logsigs.shape[1]} intervals, they have {len(original)} of up to "
-            f"{original.logsigs.shape[1]}.",
+            f"of up to {inputs.intervals} intervals, they have {len(original)} of up to {original.intervals}.",
             "Make the copies of the same streams with the same embedding and partition, one that does not depend on "
             "observations, such as Partition.uniform or Partition.every.",
         )
@@ -133,13 +149,23 @@ def _copy_of(examples: Examples, number: int, copy: Data, static: Any) -> Exampl
 
 
 def _shapes_and_lengths(examples: Examples) -> tuple[list[tuple[int, ...]], np.ndarray]:
-    shapes = [leaf.shape for leaf in jax.tree.leaves(examples.inputs)]
-    return shapes, np.stack([examples.inputs.length, examples.predicted])
+    steps = examples.inputs.logsigs
+    rows = steps.counts if isinstance(steps, SparseSteps) else steps
+    others = eqx.tree_at(lambda tree: tree.logsigs, examples.inputs, rows)
+    return [leaf.shape for leaf in jax.tree.leaves(others)], np.stack([examples.inputs.length, examples.predicted])
 
 
 def concatenated(versions: Sequence[Examples]) -> Examples:
     """All series of the first version, then all of the second, and so on."""
-    return versions[0] if len(versions) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *versions)
+    if len(versions) == 1:
+        return versions[0]
+    steps = [version.inputs.logsigs for version in versions]
+    alike = SparseSteps.of_one_size(steps) if isinstance(steps[0], SparseSteps) else steps
+    versions = [
+        eqx.tree_at(lambda tree: tree.inputs.logsigs, version, one)
+        for version, one in zip(versions, alike, strict=True)
+    ]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *versions)
 
 
 def held_out_series(examples: Examples, validation: Validation, rng: np.random.Generator) -> np.ndarray:
@@ -244,7 +270,9 @@ def _cropped(examples: Examples, edge: int) -> Examples:
     """The examples without the intervals beyond `edge`, which are padding in all of them."""
     inputs = examples.inputs
     queries = edge if inputs.queries is None else int(np.max(examples.predicted))
-    cropped = eqx.tree_at(lambda tree: tree.inputs.logsigs, examples, inputs.logsigs[:, :edge])
+    steps = inputs.logsigs
+    kept = steps.cropped(edge) if isinstance(steps, SparseSteps) else steps[:, :edge]
+    cropped = eqx.tree_at(lambda tree: tree.inputs.logsigs, examples, kept)
     if inputs.ends is not None:
         ends = np.clip(inputs.ends[:, :queries], 0, max(edge - 1, 0))
         cropped = eqx.tree_at(lambda tree: tree.inputs.ends, cropped, ends)

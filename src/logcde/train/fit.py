@@ -112,10 +112,10 @@ def fit(
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         key = jax.random.wrap_key_data(key)
     seed = tuple(np.asarray(jax.random.key_data(key)).ravel().tolist())
-    spec = logsigs.spec if isinstance(logsigs, LogSignatures) else None
+    spec = None if isinstance(logsigs, Inputs) else logsigs.spec
     examples = examples_of(model, logsigs, targets, static, weights)
     training, validating, held_out = _split(model, examples, selection.validation, seed)
-    versions = (training, *(_training_part(copy, held_out) for copy in copies_of(examples, copies, static)))
+    versions = (training, *(_training_part(copy, held_out) for copy in copies_of(model, examples, copies, static)))
     model = model.fit_preprocessing(jax.tree.map(jnp.asarray, training.inputs), spec)
     parameters, rest = eqx.partition(model, eqx.is_inexact_array)
 
@@ -213,7 +213,7 @@ def _split(
     """Training examples, validation examples, and the positions of the latter if they were held out."""
     if validation is None or (isinstance(validation, float | int) and validation == 0):
         return examples, None, None
-    if isinstance(validation, tuple) and len(validation) == 2 and isinstance(validation[0], LogSignatures | Inputs):
+    if isinstance(validation, tuple) and len(validation) == 2 and isinstance(validation[0], Data):
         return examples, examples_of(model, *validation), None
     held_out = held_out_series(examples, validation, np.random.default_rng((*seed, 0)))
     training = _training_part(examples, held_out)

@@ -1,0 +1,65 @@
+"""The kernels of `brackets` as functions that XLA calls: registers them when they are first needed."""
+
+import functools
+from typing import Any
+
+import numpy as np
+from numba.np.numpy_support import carray
+
+from logcde.kernels import brackets, xla_ffi
+from logcde.kernels.xla_ffi import ARGUMENTS, RESULTS, answers_metadata_query, batch_and_shape, data, words
+
+
+@functools.cache
+def targets(dtype: np.dtype) -> tuple[str, str, str] | None:
+    """Register the forward function and those of the cotangents of letters and coordinates, and return their names.
+
+    Returns None if XLA refuses them.
+    """
+    kind = np.float32 if dtype == np.float32 else np.float64
+    suffix = "f32" if kind is np.float32 else "f64"
+    names = tuple(f"logcde_brackets{part}_{suffix}" for part in ("", "_letters", "_values"))
+    handlers = _forward(kind), _backward(kind, False), _backward(kind, True)
+    return names if all(map(xla_ffi.register, names, handlers)) else None  # type: ignore
+
+
+def _forward(dtype: type) -> Any:
+    @xla_ffi.handler
+    def forward(frame):
+        if answers_metadata_query(frame):
+            return 0
+        series, shape = batch_and_shape(frame, 0, 4)
+        most, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
+        coordinates = words(batch_and_shape(frame, 1, 1)[1])[0]
+        intervals = words(batch_and_shape(frame, 2, 1)[1])[0]
+        letters = carray(data(frame, ARGUMENTS, 0), (series, most, rows, rows, blocks), dtype)
+        values = carray(data(frame, ARGUMENTS, 1), (series, coordinates), dtype)
+        counts = carray(data(frame, ARGUMENTS, 2), (series, intervals), np.int32)
+        out = carray(data(frame, RESULTS, 0), (series, intervals, rows, rows, blocks), dtype)
+        brackets.combine(brackets.Sparse(letters, values, counts), out)
+        return 0
+
+    return forward
+
+
+def _backward(dtype: type, wanted: bool) -> Any:
+    @xla_ffi.handler
+    def backward(frame):
+        if answers_metadata_query(frame):
+            return 0
+        series, shape = batch_and_shape(frame, 0, 4)
+        most, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
+        coordinates = words(batch_and_shape(frame, 1, 1)[1])[0]
+        intervals = words(batch_and_shape(frame, 2, 1)[1])[0]
+        letters = carray(data(frame, ARGUMENTS, 0), (series, most, rows, rows, blocks), dtype)
+        values = carray(data(frame, ARGUMENTS, 1), (series, coordinates), dtype)
+        counts = carray(data(frame, ARGUMENTS, 2), (series, intervals), np.int32)
+        cotangent = carray(data(frame, ARGUMENTS, 3), (series, intervals, rows, rows, blocks), dtype)
+        # One of the two is the result, and the kernel leaves the other alone.
+        d_letters = carray(data(frame, RESULTS, 0), (0 if wanted else series, most, rows, rows, blocks), dtype)
+        d_values = carray(data(frame, RESULTS, 0), (series if wanted else 0, coordinates), dtype)
+        sparse = brackets.Sparse(letters, values, counts)
+        brackets.combine_back(sparse, cotangent, wanted, d_letters, d_values)
+        return 0
+
+    return backward
