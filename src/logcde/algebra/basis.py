@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Int, Int64
 
 from logcde.algebra import lyndon
 from logcde.algebra.sparse import SparseMap
@@ -170,7 +170,7 @@ class Basis:
             np.add.at(coordinates[self.level(level)], projection.rows, projection.coefficients * amounts)
         return coordinates
 
-    def positions(self, letters: Int64[np.ndarray, "*rows letter"]) -> Int64[np.ndarray, "*rows _"]:
+    def positions(self, letters: Int[np.ndarray, "*rows letter"]) -> Int64[np.ndarray, "*rows _"]:
         """Positions in this basis of the coordinates of the basis over some of its letters, in their order.
 
         A Lyndon word over some of the letters is one over all of them, with the same bracket.
@@ -183,7 +183,7 @@ class Basis:
         (array([0, 2, 4]), '[a, c]')
         """
         some = Basis.of_width(letters.shape[-1], self.depth)
-        parts = [letters]
+        parts = [letters.astype(np.int64)]
         for level in range(2, self.depth + 1):
             words = lyndon.lyndon_words(some.width, level)
             digits = words[:, None] // some.width ** np.arange(level)[::-1] % some.width

@@ -50,6 +50,9 @@ def embed_sparse(
     factors, intervals = factors_of(streams, events, coordinates, threads)
     support = [basis.words[place] for place in coordinates.term_support]
     term_letters = np.unique([letter for word in support for letter in word]).astype(np.int64)
+    if coordinates.counted:  # a value and its count move together, or not at all
+        channels = term_letters[term_letters < 2 * coordinates.channels] % coordinates.channels
+        term_letters = np.union1d(term_letters, np.concatenate([channels, channels + coordinates.channels]))
     given = (intervals, factors, coordinates.alphabet, term_letters)
     work, (counts, channels) = intervals.end - intervals.begin + 1, np.empty((2, intervals.size), np.int64)
     spread(count_letters, work, *given, counts, channels, threads=threads)
@@ -95,9 +98,7 @@ def compose(
     if composes_dense(streams, coordinates) and not in_order:
         _compose_dense(streams, intervals, coordinates, out, threads)
     else:
-        factors, intervals = factors_of(streams, intervals, coordinates, threads)
-        basis, support = coordinates.basis, tuple(coordinates.term_support.tolist())
-        _compose_factors(factors, intervals, coordinates.alphabet, basis, support, out, threads)
+        _compose_sparse(streams, intervals, coordinates, out, threads)
     return out
 
 
@@ -125,6 +126,14 @@ def _compose_dense(
         spread(depth3.compose_dense, work, *given, shell_map(width), out, threads=threads)
     else:
         spread(depth_n.compose_dense, work, *given, log_map(width, depth), out, threads=threads)
+
+
+def _compose_sparse(
+    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
+) -> None:
+    factors, intervals = factors_of(streams, intervals, coordinates, threads)
+    support = tuple(coordinates.term_support.tolist())
+    _compose_factors(factors, intervals, coordinates.alphabet, coordinates.basis, support, out, threads)
 
 
 def _compose_factors(

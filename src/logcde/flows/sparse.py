@@ -10,7 +10,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from logcde.algebra import Basis
 from logcde.embedding.steps import SparseSteps
@@ -54,7 +54,7 @@ def selected_matrices(
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _combine(most: int, letters: Array, values: Array, counts: Array) -> Array:
     """The matrices of intervals of depth two, given those of the letters of each interval, one after another."""
-    names = targets(np.dtype(letters.dtype)) if letters.shape[-2] <= WIDEST else None
+    names = _targets_of(letters)
     if names is None:
         return _twin(most, letters, values, counts)
     return jax.lax.platform_dependent(
@@ -67,8 +67,7 @@ def _forward(most: int, letters: Array, values: Array, counts: Array) -> tuple[A
 
 
 def _backward(most: int, kept: tuple[Array, ...], cotangent: Array) -> tuple[Array, Array, None]:
-    letters, values, counts = kept
-    names = targets(np.dtype(letters.dtype)) if letters.shape[-2] <= WIDEST else None
+    names = _targets_of(kept[0])
 
     def twin(letters: Array, values: Array, counts: Array, cotangent: Array) -> tuple[Array, Array]:
         _, pull = jax.vjp(lambda *given: _twin(most, *given, counts), letters, values)
@@ -88,6 +87,11 @@ def _backward(most: int, kept: tuple[Array, ...], cotangent: Array) -> tuple[Arr
 
 
 _combine.defvjp(_forward, _backward)
+
+
+def _targets_of(letters: Array) -> tuple[str, str, str] | None:
+    """The kernels; none for large blocks, whose products are the work of a matrix library."""
+    return targets(np.dtype(letters.dtype)) if letters.shape[-2] <= WIDEST else None
 
 
 def _kernel(name: str, letters: Array, values: Array, counts: Array) -> Array:

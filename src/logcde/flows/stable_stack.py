@@ -151,7 +151,7 @@ class StableStack(AbstractDropoutDynamics):
         return sum((layer.mixer.penalty() for layer in self.layers), self.first.penalty())
 
     def _along(
-        self, hidden: Array, logsigs: Array, length: Int[Array, ""], key: PRNGKeyArray | None
+        self, hidden: Array, logsigs: Steps, length: Int[Array, ""], key: PRNGKeyArray | None
     ) -> Float[Array, "interval features"]:
         count = 2 * len(self.layers) + 1
         keys = [None] * count if key is None else list(jax.random.split(key, count))

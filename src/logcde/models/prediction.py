@@ -78,8 +78,8 @@ def _batched(model: AbstractModel, inputs: Inputs) -> Float[Array, "series *inte
 @eqx.filter_jit
 def _prefixes(model: AbstractOnlineModel, inputs: Inputs) -> Float[Array, "series interval output"]:
     def along(one: Inputs) -> Float[Array, "interval output"]:
-        def extend(kept: Any, logsig: Float[Array, "lie"]) -> tuple[Any, Float[Array, "output"]]:
-            kept = model.advance(kept, steps.interval(logsig) if isinstance(steps, SparseSteps) else logsig)
+        def extend(kept: Any, row: Array) -> tuple[Any, Float[Array, "output"]]:
+            kept = model.advance(kept, steps.interval(row) if isinstance(steps, SparseSteps) else row)
             return kept, model.predict(kept)
 
         steps = one.logsigs

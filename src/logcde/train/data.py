@@ -30,7 +30,7 @@ Targets: TypeAlias = Array | np.ndarray | Sequence
 LARGEST_CALL_ROWS = 2**18
 LARGEST_CALL_STEPS = 1024
 """Bounds of the row numbers that one call of the compiled program takes."""
-DENSE_FROM = 0.2
+DENSE_FROM = 0.03
 """The share of kept coordinates from which sparse log-signatures cost more than those with their zeros."""
 SMALL_BYTES = 2**22
 """Data sets are padded up to this size, so that small ones share a compiled program."""
@@ -83,9 +83,7 @@ def examples_of(
     return Examples(jax.tree.map(np.asarray, inputs), checked, len(shape) == 2, given)
 
 
-def _inputs_of(
-    model: AbstractModel, data: Data, static: Any, dtype: np.dtype, sparse: bool | None = None
-) -> Inputs:
+def _inputs_of(model: AbstractModel, data: Data, static: Any, dtype: np.dtype, sparse: bool | None = None) -> Inputs:
     if not isinstance(data, Inputs):
         given = _in_form(suited_to(model, data), sparse)
         return Inputs.of(given, None if static is None else np.asarray(static, dtype), dtype)
@@ -97,9 +95,7 @@ def _inputs_of(
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, data)
 
 
-def _in_form(
-    data: LogSignatures | SparseLogSignatures, sparse: bool | None
-) -> LogSignatures | SparseLogSignatures:
+def _in_form(data: LogSignatures | SparseLogSignatures, sparse: bool | None) -> LogSignatures | SparseLogSignatures:
     """Log-signatures in sparse form or not; if that is left open, not if so many are kept that it would not pay."""
     if isinstance(data, SparseLogSignatures):
         return data if sparse or (sparse is None and data.density < DENSE_FROM) else data.dense()

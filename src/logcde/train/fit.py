@@ -10,7 +10,6 @@ import numpy as np
 import optax
 from jaxtyping import PRNGKeyArray
 
-from logcde.embedding import LogSignatures
 from logcde.models import AbstractModel, Inputs
 from logcde.train import losses
 from logcde.train.callbacks import AbstractCallback, ProgressBar
@@ -100,7 +99,7 @@ def fit(
         InUseError: Another process is training into the folder of checkpoints.
         TrainingInterrupted: Ctrl-C was pressed; it carries the model so far.
 
-    >>> from logcde import Basis, log_slice
+    >>> from logcde import Basis, LogSignatures, log_slice
     >>> basis = Basis.of_width(2, 2)
     >>> values = np.random.default_rng(0).normal(size=(64, 5, 3))
     >>> logsigs = LogSignatures(values, np.full(64, 5), basis)
@@ -193,7 +192,7 @@ def score(
     Returns:
         The weighted mean of the measure over series, and over their intervals if the model predicts at each.
 
-    >>> from logcde import Basis, log_slice
+    >>> from logcde import Basis, LogSignatures, log_slice
     >>> basis = Basis.of_width(2, 1)
     >>> model = log_slice(basis, hidden=4, block=1, outputs=3, key=jax.random.key(0))
     >>> logsigs = LogSignatures(np.ones((5, 2, 2)), np.full(5, 2), basis)
