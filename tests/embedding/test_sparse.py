@@ -62,7 +62,9 @@ def test_many_letters_are_found_in_order():
 
 
 def test_only_letters_that_move_are_kept():
-    streams = Streams.from_events([("p", 0.5, {"b": 2.0}), ("p", 1.5, {"c": 1.0})], channels=("a", "b", "c"), horizon=3.0)
+    streams = Streams.from_events(
+        [("p", 0.5, {"b": 2.0}), ("p", 1.5, {"c": 1.0})], channels=("a", "b", "c"), horizon=3.0
+    )
     found = Embedding(2)(streams, Partition.every(1.0), sparse=True)
     assert [found.basis.letters[letter] for letter in found.letters] == ["b", "#b", "time", "c", "#c", "time", "time"]
     assert found.counts.tolist() == [3, 3, 1]

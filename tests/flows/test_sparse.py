@@ -150,9 +150,7 @@ MODELS = {
 def test_predictions_are_those_of_dense_ones(name):
     logsigs, dense = both(2)
     model = MODELS[name](logsigs.basis)
-    fitted, fitted_dense = (
-        model.fit_preprocessing(Inputs.of(one, dtype=np.float64), None) for one in (logsigs, dense)
-    )
+    fitted, fitted_dense = (model.fit_preprocessing(Inputs.of(one, dtype=np.float64), None) for one in (logsigs, dense))
     expected = predict(fitted_dense, dense)
     assert_close(predict(fitted, logsigs), expected)
     assert_close(predict(fitted, logsigs, independent=True), expected)
@@ -174,12 +172,14 @@ def test_training_on_sparse_ones_is_training_on_dense_ones(monkeypatch):
         model = lc.log_slice(logsigs.basis, 8, 2, scaling=lc.IncrementRMSScaling(), dtype=np.float64, key=KEY)
         options = {"copies": [copy], "selection": Selection(validation=0.25), "callbacks": (), "key": KEY}
         batching = lc.train.Batching(size=4, buckets=2)
-        result = lc.fit(model, logsigs, labels, loss=lc.losses.cross_entropy, duration=lc.Steps(6), batching=batching, **options)
+        result = lc.fit(
+            model, logsigs, labels, loss=lc.losses.cross_entropy, duration=lc.Steps(6), batching=batching, **options
+        )
         assert result.model.spec == logsigs.spec
         results.append(result)
     for one, other in zip(*(jax.tree.leaves(result.model) for result in results), strict=True):
         assert_close(one, other)
-    losses = [[evaluation.scores for evaluation in result.history] for result in results]
+    losses = [[evaluation.measures for evaluation in result.history] for result in results]
     assert len(losses[0]) == len(losses[1])
 
 

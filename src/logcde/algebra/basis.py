@@ -185,11 +185,18 @@ class Basis:
         some = Basis.of_width(letters.shape[-1], self.depth)
         parts = [letters.astype(np.int64)]
         for level in range(2, self.depth + 1):
-            words = lyndon.lyndon_words(some.width, level)
-            digits = words[:, None] // some.width ** np.arange(level)[::-1] % some.width
-            flat = letters[..., digits] @ self.width ** np.arange(level)[::-1]
+            flat = letters[..., some.digits(level)] @ self.width ** np.arange(level)[::-1]
             parts.append(np.searchsorted(lyndon.lyndon_words(self.width, level), flat) + self.level(level).start)
         return np.concatenate(parts, axis=-1)
+
+    def digits(self, level: int) -> Int64[np.ndarray, "_ digit"]:
+        """The letters of the words of one level.
+
+        >>> Basis.of_width(3, 2).digits(2).tolist()
+        [[0, 1], [0, 2], [1, 2]]
+        """
+        words = lyndon.lyndon_words(self.width, level)
+        return words[:, None] // self.width ** np.arange(level)[::-1] % self.width
 
     def truncate(self, depth: int) -> "Basis":
         """The same letters to a smaller depth; its coordinates are the first ones of this basis.

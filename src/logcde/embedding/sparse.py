@@ -25,6 +25,8 @@ from logcde.embedding.logsigs import (
 )
 from logcde.errors import EmbeddingError
 
+DENSE_FROM = 0.03
+"""The share of kept coordinates from which models train faster on log-signatures with all their zeros."""
 GROUP = 2**22
 """Coordinates that are moved at a time, which bounds the memory of their places."""
 
@@ -124,6 +126,18 @@ class SparseLogSignatures(eqx.Module):
         for group in self._groups():
             out[group.values] = self.basis.positions(np.asarray(self.letters)[group.letters])
         return out
+
+    def scaled(self, factors: Float[np.ndarray, "letter"]) -> "SparseLogSignatures":
+        """The log-signatures of the path with each letter multiplied by its factor."""
+        values = np.array(self.values)
+        for group in self._groups():
+            own, some = (
+                factors[np.asarray(self.letters)[group.letters]],
+                Basis.of_width(group.letters.shape[1], self.basis.depth),
+            )
+            parts = [own[:, some.digits(level)].prod(axis=-1) for level in range(1, some.depth + 1)]
+            values[group.values] *= np.concatenate(parts, axis=1)
+        return self._with_values(values)
 
     @property
     def density(self) -> float:

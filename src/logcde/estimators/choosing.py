@@ -10,6 +10,7 @@ from jaxtyping import Int64
 
 from logcde.embedding import Embedding
 from logcde.embedding.factors import intervals_of
+from logcde.embedding.sparse import DENSE_FROM
 from logcde.errors import LogcdeWarning, Remedy, StreamError
 from logcde.streams import ChannelScaler, FirstStamp, NumericClock, Partition, RobustScaler, Streams
 from logcde.streams.clock import moment_of
@@ -119,9 +120,27 @@ def choose_embedding(
     filled = count_filled(partition, streams)
     scaling, fitted = _choose_scaler(scaler, streams)
     counting = _choose_counts(counts)
-    deep = _choose_depth(depth, counting.value, time, streams, filled)
+    kept = _count_kept(Embedding(1, counting.value, time), partition, streams)
+    deep = _choose_depth(depth, counting.value, time, streams, filled, kept)
     embedding = Embedding(deep.value, counting.value, time, np.float64, fitted)
-    return embedding, {choice.name: choice for choice in (scaling, counting, deep)}
+    sparse = _choose_sparse(embedding.basis(streams.schema).dimension, deep.value, kept)
+    return embedding, {choice.name: choice for choice in (scaling, counting, deep, sparse)}
+
+
+def _count_kept(embedding: Embedding, partition: Partition, streams: Streams) -> float:
+    """The mean number of coordinates of depth 2 whose letters move in an interval."""
+    counts = embedding(streams, partition, sparse=True).counts
+    return float(np.mean(counts * (counts + 1) / 2))
+
+
+def _choose_sparse(dimension: int, depth: int, kept: float) -> Choice:
+    """Choose sparse log-signatures where few of many coordinates have letters that move."""
+    if depth == 1 or dimension <= MOST_COORDINATES:
+        return Choice("sparse", False, f"{dimension} coordinates, which is not many")
+    if depth == 2:
+        share = kept / dimension
+        return Choice("sparse", share < DENSE_FROM, f"{share:.1%} of {dimension} coordinates have letters that move")
+    return Choice("sparse", False, "depth 3 or more is computed faster with all zeros")
 
 
 def count_filled(partition: Partition, streams: Streams) -> int:
@@ -188,10 +207,11 @@ def _choose_counts(given: bool | None) -> Choice:
     return Choice("counts", False, "a network that counts does not stand a denser feed")
 
 
-def _choose_depth(given: int | None, counts: bool, time: bool, streams: Streams, filled: int) -> Choice:
+def _choose_depth(given: int | None, counts: bool, time: bool, streams: Streams, filled: int, kept: float) -> Choice:
     """Choose depth 2 where intervals hold several events, whose order it encodes, and the basis stays small.
 
-    Empty intervals have no order, and do not count: `filled` is the number of the others.
+    Empty intervals have no order, and do not count: `filled` is the number of the others. A basis is small as well if
+    few of its coordinates, `kept` on average, have letters that move in an interval.
     """
     schema = streams.schema
     if given is not None:
@@ -202,7 +222,7 @@ def _choose_depth(given: int | None, counts: bool, time: bool, streams: Streams,
         return Choice("depth", 1, "few intervals hold more than one event, so depth 2 would add little")
     letters = len(schema.channels) * (1 + counts) + len(schema.continuous) + time
     coordinates = letters * (letters + 1) // 2
-    if coordinates > MOST_COORDINATES:
+    if coordinates > MOST_COORDINATES and (kept > MOST_COORDINATES or kept >= DENSE_FROM * coordinates):
         return Choice("depth", 1, f"depth 2 would have {coordinates} coordinates, more than {MOST_COORDINATES}")
     return Choice("depth", 2, "intervals hold several events, and depth 2 encodes their order")
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Float64, Num
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 
-from logcde.embedding import Embedding, EmbeddingSpec, LogSignatures
+from logcde.embedding import Embedding, EmbeddingSpec, LogSignatures, SparseLogSignatures
 from logcde.errors import ModelError, TrainingError
 from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array
@@ -158,7 +158,8 @@ class LogCDEForecaster(AbstractLogCDE):
         spread = np.where(spread > 0, spread, 1.0)
         targets = np.where(known, (queries.targets - centre) / spread, UNKNOWN)
         rows = np.nan_to_num(queries.by_series(targets))
-        logsigs, intervals = embed_queries(chosen.embedding, chosen.partition, streams, queries)
+        sparse = chosen.choices["sparse"].value
+        logsigs, intervals = embed_queries(chosen.embedding, chosen.partition, streams, queries, sparse)
         classes, outputs = np.zeros(len(streams), np.int64), targets.shape[1]
         task = self._task(streams, classes, None)
         sequence, result, more = network.train(
@@ -166,7 +167,7 @@ class LogCDEForecaster(AbstractLogCDE):
         )
         sequence = with_target_units(sequence, centre, spread)
         self.outputs_ = outputs
-        self.model_ = EmbeddedModel(sequence, chosen.embedding, chosen.partition)
+        self.model_ = EmbeddedModel(sequence, chosen.embedding, chosen.partition, sparse)
         self.choices_ = {**chosen.choices, **more}
         self.history_, self.n_iter_ = result.history, result.summary.steps
 
@@ -182,7 +183,7 @@ class LogCDEForecaster(AbstractLogCDE):
             counts = np.bincount(owners(queries.offsets)[lost], minlength=len(streams))
             check_finite(found, counts == 0, streams.ids)
             return found
-        found = model.outputs(*embed_queries(model.embedding, model.partition, streams, queries))
+        found = model.outputs(*embed_queries(model.embedding, model.partition, streams, queries, model.sparse))
         finite = np.all(np.isfinite(found).all(axis=2) | ~queries.present, axis=1)
         check_finite(np.where(queries.present[..., None], found, np.nan), np.asarray(finite), streams.ids)
         return np.where(queries.present[..., None], found, np.nan)
@@ -210,8 +211,8 @@ def _check_learnable(known: Bool[np.ndarray, "output"]) -> None:
 
 
 def embed_queries(
-    embedding: Embedding, partition: Partition, streams: Streams, queries: Queries
-) -> tuple[LogSignatures, QueryIntervals]:
+    embedding: Embedding, partition: Partition, streams: Streams, queries: Queries, sparse: bool = False
+) -> tuple[LogSignatures | SparseLogSignatures, QueryIntervals]:
     """Compute the log-signatures between the cuts of the partition and the query times.
 
     The horizon is moved beyond the last query time, so that an observation at that time belongs to a later interval.
@@ -228,7 +229,7 @@ def embed_queries(
         union = np.union1d(inner[inner < last[series]], own) if len(own) else inner[:2]
         points.append(union if union[0] == 0.0 else np.concatenate([[0.0], union]))
         ends[series, : len(own)] = np.searchsorted(points[-1], own) - 1
-    logsigs = embedding(with_horizon(streams, reached + 1.0), at_times(points))
+    logsigs = embedding(with_horizon(streams, reached + 1.0), at_times(points), sparse=sparse)
     assert logsigs.initial is not None
     spec = EmbeddingSpec(embedding.coordinates(streams.schema), partition)
     return logsigs.with_spec(logsigs.initial, spec), QueryIntervals(ends, queries.counts)

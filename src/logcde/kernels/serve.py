@@ -32,8 +32,9 @@ def generate(step, generators, matrix):
     matrix[:] = 0
     for c in range(generators.shape[0]):
         amount, row = matrix.dtype.type(step[c]), generators[c]
-        for entry in range(len(row)):
-            matrix[entry] += amount * row[entry]
+        if amount != 0:  # with hundreds of channels, most coordinates are
+            for entry in range(len(row)):
+                matrix[entry] += amount * row[entry]
 
 
 @kernel

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from logcde.embedding import Embedding, InitialObservations, LogSignatures
+from logcde.embedding import Embedding, InitialObservations, LogSignatures, SparseLogSignatures
 from logcde.errors import ModelError
 from logcde.features import FittedFeatures, FittedRows
 from logcde.features.rows import Rows
@@ -83,18 +83,26 @@ class QueryIntervals:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EmbeddedModel(AbstractSeriesModel):
-    """A network, or an ensemble of them, with the embedding and the partition that give its log-signatures."""
+    """A network, or an ensemble of them, with the embedding and the partition that give its log-signatures.
+
+    Args:
+        sequence: The network.
+        embedding: How series are embedded.
+        partition: The intervals of a series.
+        sparse: Whether log-signatures are sparse.
+    """
 
     sequence: AbstractOnlineModel
     embedding: Embedding
     partition: Partition
+    sparse: bool = False
 
     def __call__(self, streams: Streams) -> Float64[np.ndarray, "series output"]:
         """The outputs of the model at the end of each series."""
-        return self.outputs(self.embedding(streams, self.partition), None)
+        return self.outputs(self.embedding(streams, self.partition, sparse=self.sparse), None)
 
     def outputs(
-        self, logsigs: LogSignatures, queries: QueryIntervals | None
+        self, logsigs: LogSignatures | SparseLogSignatures, queries: QueryIntervals | None
     ) -> Float64[np.ndarray, "series *query output"]:
         """The outputs for log-signatures; rows beyond a series' own queries are meaningless.
 
@@ -152,12 +160,17 @@ def map_networks(function: Callable[[SequenceModel], SequenceModel], model: Abst
     return Ensemble(changed, model.average) if isinstance(model, Ensemble) else changed[0]
 
 
-def scaled_inputs(logsigs: LogSignatures, scaling: AbstractScaling, queries: QueryIntervals | None) -> Inputs:
+def scaled_inputs(
+    logsigs: LogSignatures | SparseLogSignatures, scaling: AbstractScaling, queries: QueryIntervals | None
+) -> Inputs:
     """The inputs of a model without scaling: log-signatures scaled on the host, and the query intervals."""
     limited = isinstance(scaling, SoftLimit)
     inner = scaling.scaling if limited else scaling
     assert isinstance(inner, IncrementRMSScaling)
-    scaled = logsigs.values * inner.scale(logsigs.basis)
+    if isinstance(logsigs, SparseLogSignatures):
+        scaled = logsigs.scaled(inner.scale(logsigs.basis.truncate(1))).values
+    else:
+        scaled = logsigs.values * inner.scale(logsigs.basis)
     if limited:
         scaled = scaling.limit * np.tanh(scaled / scaling.limit)
     inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, scaled))

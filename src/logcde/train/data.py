@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Int32, Num
 
 from logcde.embedding import LogSignatures, SparseLogSignatures, SparseSteps
+from logcde.embedding.sparse import DENSE_FROM
 from logcde.errors import TrainingError, Where
 from logcde.models import AbstractModel, Inputs
 from logcde.models.model import dtype_of, suited_to
@@ -30,8 +31,6 @@ Targets: TypeAlias = Array | np.ndarray | Sequence
 LARGEST_CALL_ROWS = 2**18
 LARGEST_CALL_STEPS = 1024
 """Bounds of the row numbers that one call of the compiled program takes."""
-DENSE_FROM = 0.03
-"""The share of kept coordinates from which sparse log-signatures cost more than those with their zeros."""
 SMALL_BYTES = 2**22
 """Data sets are padded up to this size, so that small ones share a compiled program."""
 

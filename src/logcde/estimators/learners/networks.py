@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int64, Num, PRNGKeyArray
 
 from logcde.algebra import Basis
-from logcde.embedding import Embedding, LogSignatures
+from logcde.embedding import Embedding, LogSignatures, SparseLogSignatures, SparseSteps
 from logcde.embedding.coordinates import time_of
 from logcde.estimators.choosing import Choice, choose_embedding, choose_held_out, choose_partition
 from logcde.estimators.learners.abstract import Task
@@ -46,6 +46,10 @@ class Chosen:
     partition: Partition
     choices: dict[str, Choice]
 
+    def embed(self, streams: Streams) -> LogSignatures | SparseLogSignatures:
+        """The log-signatures of series, sparse if that was chosen."""
+        return self.embedding(streams, self.partition, sparse=self.choices["sparse"].value)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AbstractNetwork(AbstractGradientLearner):
@@ -80,21 +84,22 @@ class AbstractNetwork(AbstractGradientLearner):
     def prepare(self, task: Task, training: Int64[np.ndarray, "_"]) -> Prepared:
         """Embed the series, and versions of them with fewer observations."""
         chosen = self.choose(task.streams, task.gap)
-        logsigs = chosen.embedding(task.streams, chosen.partition)
+        logsigs = chosen.embed(task.streams)
         dropped = drop_copies(task.streams, self.regularisation.copies, logsigs.values.size, task.seed)
-        copies = [chosen.embedding(one, chosen.partition) for one in dropped]
+        copies = [chosen.embed(one) for one in dropped]
         copies = [one for one in copies if np.array_equal(one.lengths, logsigs.lengths)]
         scaling = _fit_scaling(logsigs[training], self.limited)
         inputs, *others = (scaled_inputs(one, scaling, None) for one in (logsigs, *copies))
 
         def finish(network: AbstractOnlineModel) -> EmbeddedModel:
-            return EmbeddedModel(_finished(network, scaling, logsigs), chosen.embedding, chosen.partition)
+            finished = _finished(network, scaling, logsigs)
+            return EmbeddedModel(finished, chosen.embedding, chosen.partition, chosen.choices["sparse"].value)
 
         return Prepared(Versions(logsigs.basis, inputs, tuple(others)), finish, chosen.choices)
 
     def train(
         self,
-        logsigs: LogSignatures,
+        logsigs: LogSignatures | SparseLogSignatures,
         queries: QueryIntervals | None,
         targets: Num[np.ndarray, "series ..."],
         outputs: int,
@@ -218,13 +223,17 @@ class LogNCDE(AbstractNetwork):
         )
 
 
-def _finished(network: AbstractOnlineModel, scaling: AbstractScaling, logsigs: LogSignatures) -> AbstractOnlineModel:
+def _finished(
+    network: AbstractOnlineModel, scaling: AbstractScaling, logsigs: LogSignatures | SparseLogSignatures
+) -> AbstractOnlineModel:
     return map_networks(lambda one: dataclasses.replace(one, scaling=scaling, spec=logsigs.spec), network)
 
 
-def _fit_scaling(logsigs: LogSignatures, limited: bool) -> AbstractScaling:
+def _fit_scaling(logsigs: LogSignatures | SparseLogSignatures, limited: bool) -> AbstractScaling:
     """Scale to unit RMS of the whole increment instead of each letter, so that any number of letters trains alike."""
-    each = IncrementRMSScaling().fit(jnp.asarray(logsigs.values, jnp.float32), logsigs.basis)
+    sparse = isinstance(logsigs, SparseLogSignatures)
+    steps = SparseSteps.of(logsigs, np.float32) if sparse else jnp.asarray(logsigs.values, jnp.float32)
+    each = IncrementRMSScaling().fit(steps, logsigs.basis)
     assert isinstance(each, IncrementRMSScaling)
     assert each.factors is not None
     scaling = IncrementRMSScaling(tuple(factor / len(each.factors) ** 0.5 for factor in each.factors))
