@@ -15,11 +15,11 @@ def first_order_by_tree(model: SequenceModel, inputs: Inputs) -> Float[Array, "o
     """Block-diagonal linear CDE: 1 + A for every interval, all products by `jax.lax.associative_scan`."""
     assert isinstance(model.dynamics, LinearDynamics)
     generators = jnp.moveaxis(model.dynamics.field.generators(), -1, 1)
-    flows = jnp.tensordot(inputs.logsigs, generators, axes=1) + jnp.eye(generators.shape[-1], dtype=generators.dtype)
+    flows = jnp.tensordot(inputs.rows, generators, axes=1) + jnp.eye(generators.shape[-1], dtype=generators.dtype)
     products = jax.lax.associative_scan(lambda earlier, later: later @ earlier, flows)
     hidden = model.initial(inputs.initial, inputs.static)
     size, blocks = generators.shape[-1], generators.shape[1]
-    states = jnp.einsum("tkij,jk->tik", products, hidden.reshape(size, blocks)).reshape(len(inputs.logsigs), -1)
+    states = jnp.einsum("tkij,jk->tik", products, hidden.reshape(size, blocks)).reshape(len(inputs.rows), -1)
     return model.readout.offline(hidden, states, inputs.length)
 
 
@@ -29,13 +29,13 @@ def log_ncde_by_one_solve(model: SequenceModel, inputs: Inputs) -> Float[Array, 
     Brackets take one Jacobian-vector product of the whole vector field for each letter.
     """
     assert isinstance(model.dynamics, LogODE)
-    field, intervals, width = model.dynamics.field, len(inputs.logsigs), model.dynamics.basis.width
+    field, intervals, width = model.dynamics.field, len(inputs.rows), model.dynamics.basis.width
     ends = jnp.linspace(0.0, 1.0, intervals + 1)
     left, right = np.triu_indices(width, 1)
 
     def drift(time, state, _):
         interval = jnp.clip(jnp.searchsorted(ends, time) - 1, 0, intervals - 1)
-        step = inputs.logsigs[interval] * intervals
+        step = inputs.rows[interval] * intervals
         values = field(state)
         turns = jax.vmap(lambda direction: jax.jvp(field, (state,), (direction,))[1])(values)
         return step[:width] @ values + step[width:] @ (turns[left, right] - turns[right, left])
@@ -47,8 +47,8 @@ def log_ncde_by_one_solve(model: SequenceModel, inputs: Inputs) -> Float[Array, 
 def ncde_by_one_solve(model: SequenceModel, inputs: Inputs) -> Float[Array, "output"]:
     """NCDE along its cubic pieces: one `diffeqsolve` over the horizon, with a lookup of the piece at every step."""
     assert isinstance(model.dynamics, ControlODE)
-    field, pieces = model.dynamics.field, len(inputs.logsigs)
-    rows = inputs.logsigs.reshape(pieces, -1, field.letters)
+    field, pieces = model.dynamics.field, len(inputs.rows)
+    rows = inputs.rows.reshape(pieces, -1, field.letters)
     ends = jnp.linspace(0.0, 1.0, pieces + 1)
 
     def drift(time, state, _):

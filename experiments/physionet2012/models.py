@@ -239,7 +239,7 @@ class Neural(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             began = time.monotonic()
             inputs, basis, spec = model.inputs(given)
             seconds += time.monotonic() - began
-            shape = (inputs.logsigs.shape[1],) if model.each else ()
+            shape = (inputs.intervals,) if model.each else ()
             targets = np.broadcast_to(labels.reshape(-1, *[1] * len(shape)), (len(labels), *shape))
             optimiser = optimiser_of(model, self.rate, self.epochs * -(-len(split.train) // self.batch))
             for member in range(self.members):

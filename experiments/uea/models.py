@@ -59,7 +59,7 @@ class LinearPath(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="s
         path = given.path(self.time)
         logsigs = _embedded(ChannelScaler.fit(path[which], MinMaxScaler())(path), given, self.depth, self.step)
         inputs = Inputs.of(logsigs)
-        rows, length = inputs.logsigs / self.divide, inputs.length
+        rows, length = inputs.rows / self.divide, inputs.length
         if self.skip_first:
             rows, length = rows[:, 1:], jnp.maximum(length - 1, 0)
         return dataclasses.replace(inputs, logsigs=rows, length=length), logsigs.basis

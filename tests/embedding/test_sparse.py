@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logcde import Basis, Embedding, LogSignatures, Partition, SoftBins, Streams, artefact
+from logcde import Basis, Embedding, Partition, SoftBins, Streams, artefact
 from logcde.embedding import SparseLogSignatures, SparseSteps
 from logcde.errors import BasisError, EmbeddingError
 from logcde.kernels import moved

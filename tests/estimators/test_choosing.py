@@ -45,7 +45,8 @@ def test_every_choice_can_be_given():
     assert model.sequence.dynamics.hidden == 8
     assert regressor.n_iter_ == 7
     assert regressor.history_[-1].validation["mse"] is not None
-    assert all(choice.reason == "as given" for choice in regressor.choices_.values())
+    chosen = {name for name, choice in regressor.choices_.items() if choice.reason != "as given"}
+    assert chosen == {"sparse"}  # how log-signatures are stored follows from the data and changes no prediction
     assert all(choice.name == name for name, choice in regressor.choices_.items())
 
 
@@ -73,6 +74,17 @@ def test_choose_embedding_depth(steps, channels, depth):
     partition = choose_partition(None, many, 1.0).value
     embedding, choices = choose_embedding(None, None, True, None, many, partition)
     assert embedding.depth == choices["depth"].value == depth
+
+
+def test_depth_2_of_many_channels_where_few_are_observed_at_a_time():
+    rng = np.random.default_rng(0)
+    events = [("p", t, {f"c{rng.integers(60)}": 1.0}) for t in np.sort(rng.uniform(0, 30, 150))]
+    streams = lc.Streams.from_events(events, horizon=30.0)
+    _, choices = choose_embedding(None, None, True, None, streams, lc.Partition.every(1.0))
+    assert (choices["depth"].value, choices["sparse"].value) == (2, True)
+    assert "coordinates have letters that move" in choices["sparse"].reason
+    _, choices = choose_embedding(None, None, True, None, streams, lc.Partition.uniform(1))
+    assert (choices["depth"].value, choices["sparse"].value) == (1, False)
 
 
 def test_empty_intervals_say_nothing_about_depth():

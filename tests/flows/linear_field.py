@@ -1,7 +1,7 @@
 """A vector field with a known Log-ODE: f_i(h) = A_i h."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from logcde.flows import AbstractVectorField
 from logcde.flows.neural import Push
@@ -23,6 +23,9 @@ class LinearField(AbstractVectorField):
 
     def linearise(self, hidden: Float[Array, "hidden"]) -> tuple[Float[Array, "letter hidden"], Push]:
         return self(hidden), lambda directions: jnp.einsum("jab,jb->a", self.matrices, directions)
+
+    def of_letters(self, letters: Int[Array, "letter"]) -> "LinearField":
+        return LinearField(self.matrices[letters])
 
     def penalty(self) -> Float[Array, ""]:
         return jnp.zeros(())

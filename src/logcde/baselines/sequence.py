@@ -9,6 +9,7 @@ Batch statistics stay in this package: `Recurrent` has them, and `RecurrentModel
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -222,7 +223,7 @@ class RecurrentModel(AbstractBatchModel, AbstractOnlineModel):
     ) -> tuple[Float[Array, "*interval output"], BatchStats]:
         """Predict with the statistics of this batch and with dropout."""
         hidden = self.model.initial(inputs.initial, inputs.static)
-        logsigs = self.model.scaled(inputs.logsigs)
+        logsigs: Any = self.model.scaled(inputs.rows)
         states, batch_stats = self.dynamics.apply_train(hidden, logsigs, inputs.length, key=key, axes=axes)
         return self.model.read(hidden, states, inputs, jax.random.fold_in(key, 0)), batch_stats
 

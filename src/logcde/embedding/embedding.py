@@ -143,6 +143,10 @@ class Embedding:
     ) -> LogSignatures: ...
     @overload
     def __call__(
+        self, streams: Streams, partition: Partition, *, sparse: Literal[True], threads: int | None = None
+    ) -> SparseLogSignatures: ...
+    @overload
+    def __call__(
         self, streams: Streams, partition: Partition, *, sparse: bool, threads: int | None = None
     ) -> LogSignatures | SparseLogSignatures: ...
     def __call__(

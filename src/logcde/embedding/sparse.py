@@ -11,7 +11,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int, Int64
+from jaxtyping import Float, Int, Int64
 
 from logcde.algebra import Basis
 from logcde.algebra.lyndon import witt_dimensions
@@ -55,10 +55,10 @@ class SparseLogSignatures(eqx.Module):
     [0.5, 0.0, 2.0, 0.0, 0.1, 0.0]
     """
 
-    values: Float[Array | np.ndarray, "coordinate"]
-    letters: Int[Array | np.ndarray, "letter"]
-    counts: Int[Array | np.ndarray, "interval"]
-    lengths: Int[Array | np.ndarray, "series"]
+    values: Float[np.ndarray, "coordinate"]
+    letters: Int[np.ndarray, "letter"]
+    counts: Int[np.ndarray, "interval"]
+    lengths: Int[np.ndarray, "series"]
     basis: Basis = eqx.field(static=True)
     initial: InitialObservations | None = None
     spec: EmbeddingSpec | None = eqx.field(static=True, default=None)
@@ -114,7 +114,7 @@ class SparseLogSignatures(eqx.Module):
             self.values, self.letters, self.counts, self.lengths, self.basis, initial, spec
         )  # fmt: skip
 
-    def level(self, level: int) -> Float[Array | np.ndarray, "coordinate"]:
+    def level(self, level: int) -> Float[np.ndarray, "coordinate"]:
         """The kept coordinates of one level, interval by interval: 1 for increments, 2 for areas, ..."""
         wanted = self.basis.level(level)
         positions = self.positions()
@@ -124,7 +124,7 @@ class SparseLogSignatures(eqx.Module):
         """The position in `basis` of each kept coordinate."""
         out = np.empty(len(self.values), np.int64)
         for group in self._groups():
-            out[group.values] = self.basis.positions(np.asarray(self.letters)[group.letters])
+            out[group.values] = self.basis.positions(self.letters[group.letters])
         return out
 
     def scaled(self, factors: Float[np.ndarray, "letter"]) -> "SparseLogSignatures":
@@ -132,7 +132,7 @@ class SparseLogSignatures(eqx.Module):
         values = np.array(self.values)
         for group in self._groups():
             own, some = (
-                factors[np.asarray(self.letters)[group.letters]],
+                factors[self.letters[group.letters]],
                 Basis.of_width(group.letters.shape[1], self.basis.depth),
             )
             parts = [own[:, some.digits(level)].prod(axis=-1) for level in range(1, some.depth + 1)]
@@ -149,8 +149,8 @@ class SparseLogSignatures(eqx.Module):
         """The same log-signatures with all their zeros."""
         flat = np.zeros((len(self.counts), self.basis.dimension), self.values.dtype)
         for group in self._groups():
-            positions = self.basis.positions(np.asarray(self.letters)[group.letters])
-            flat[group.intervals[:, None], positions] = np.asarray(self.values)[group.values]
+            positions = self.basis.positions(self.letters[group.letters])
+            flat[group.intervals[:, None], positions] = self.values[group.values]
         return LogSignatures(padded_rows(flat, self.lengths), self.lengths, self.basis, self.initial, self.spec)
 
     @staticmethod
@@ -177,10 +177,10 @@ class SparseLogSignatures(eqx.Module):
 
     @property
     def _sizes(self) -> Int64[np.ndarray, "interval"]:
-        return sizes_of(np.asarray(self.counts), self.basis.depth)
+        return sizes_of(self.counts, self.basis.depth)
 
     def _groups(self) -> "Iterator[Group]":
-        return groups_of(np.asarray(self.counts), self.basis.depth)
+        return groups_of(self.counts, self.basis.depth)
 
     def _interval_of(self, sizes: np.ndarray) -> Int64[np.ndarray, "_"]:
         """The interval of each of the numbers of which interval q has `sizes[q]`."""

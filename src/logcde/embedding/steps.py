@@ -85,19 +85,18 @@ class SparseSteps(eqx.Module):
     @staticmethod
     def of_one_size(several: Sequence["SparseSteps"]) -> list["SparseSteps"]:
         """Each of several with as much padding as the largest of them; on the host."""
-        shapes = [[leaf.shape[1] for leaf in jax.tree.leaves(steps)] for steps in several]
-        largest, most = np.max(shapes, axis=0), max(steps.most for steps in several)
-        return [
-            SparseSteps(
-                *(
-                    np.pad(np.asarray(leaf), ((0, 0), (0, size - leaf.shape[1])))
-                    for leaf, size in zip(jax.tree.leaves(steps), largest, strict=True)
-                ),
-                steps.basis,
-                most,
+        leaves = [(steps.letters, steps.values, steps.counts) for steps in several]
+        largest = [max(leaf.shape[1] for leaf in alike) for alike in zip(*leaves, strict=True)]
+        most = max(steps.most for steps in several)
+
+        def alike(steps: SparseSteps) -> SparseSteps:
+            letters, values, counts = (
+                np.pad(np.asarray(leaf), ((0, 0), (0, size - leaf.shape[1])))
+                for leaf, size in zip((steps.letters, steps.values, steps.counts), largest, strict=True)
             )
-            for steps in several
-        ]
+            return SparseSteps(letters, values, counts, steps.basis, most)
+
+        return [alike(steps) for steps in several]
 
     def needs(self) -> Int[np.ndarray, "3 series"]:
         """Of many series, the most letters of an interval, and all letters and coordinates of each; on the host."""
@@ -129,7 +128,7 @@ class SparseSteps(eqx.Module):
         """
         number = _numbers(self.most)
         letters = _taken(self.letters, _starts(self.counts)[:, None] + number, number < self.counts[:, None])
-        own = _places(self.most, self.basis.depth, self.counts[:, None])
+        own = _places(self.most, self.basis.depth, jnp.asarray(self.counts)[:, None])
         return letters, _taken(self.values, _starts(self.sizes)[:, None] + own, own >= 0)
 
     def words(self) -> Int[Array, "coordinate digit"]:
@@ -162,13 +161,13 @@ def _numbers(count: int) -> Int[Array, "_"]:
     return jnp.arange(count, dtype=jnp.int32)
 
 
-def _starts(sizes: Int[Array, "interval"]) -> Int[Array, "interval"]:
+def _starts(sizes: Int[Array | np.ndarray, "interval"]) -> Int[Array, "interval"]:
     return jnp.cumsum(sizes) - sizes
 
 
-def _taken(array: Array, places: Array, valid: Array) -> Array:
+def _taken(array: Array | np.ndarray, places: Array, valid: Array) -> Array:
     """Entries of an array, zero where they are not valid."""
-    found = array.at[jnp.where(valid, places, 0)].get(mode="fill", fill_value=0)
+    found = jnp.asarray(array).at[jnp.where(valid, places, 0)].get(mode="fill", fill_value=0)
     return jnp.where(valid, found, jnp.zeros((), array.dtype))
 
 

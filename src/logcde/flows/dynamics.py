@@ -12,6 +12,7 @@ import equinox as eqx
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from logcde.embedding.steps import SparseSteps
+from logcde.errors import ModelError
 
 Carry: TypeAlias = PyTree[Any]
 """What is kept between two intervals."""
@@ -25,7 +26,7 @@ class AbstractDynamics(eqx.Module):
     """How a hidden state moves, driven by one log-signature for each interval. One series is one example.
 
     Attributes:
-        sparse: Whether log-signatures may be `SparseSteps`.
+        sparse: Whether `unroll` and `advance` take `SparseSteps` as well.
     """
 
     sparse: ClassVar[bool] = False
@@ -42,7 +43,7 @@ class AbstractDynamics(eqx.Module):
 
     @abc.abstractmethod
     def unroll(
-        self, hidden: Float[Array, "hidden"], logsigs: Steps, length: Int[Array, ""]
+        self, hidden: Float[Array, "hidden"], logsigs: Float[Array, "interval lie"], length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The state at the end of every interval.
 
@@ -57,7 +58,7 @@ class AbstractDynamics(eqx.Module):
         """What is kept before the first interval."""
 
     @abc.abstractmethod
-    def advance(self, carry: Carry, logsig: Step) -> Carry:
+    def advance(self, carry: Carry, logsig: Float[Array, "lie"]) -> Carry:
         """What is kept after one more interval."""
 
     @abc.abstractmethod
@@ -84,7 +85,7 @@ class AbstractDropoutDynamics(AbstractDynamics):
     def unroll_train(
         self,
         hidden: Float[Array, "hidden"],
-        logsigs: Steps,
+        logsigs: Float[Array, "interval lie"],
         length: Int[Array, ""],
         *,
         key: PRNGKeyArray,
@@ -100,6 +101,9 @@ def unroll_with(
     key: PRNGKeyArray | None,
 ) -> Float[Array, "interval features"]:
     """`unroll`, or with a key `unroll_train` of dynamics that have it."""
+    if isinstance(logsigs, SparseSteps) and not dynamics.sparse:
+        raise ModelError(f"{type(dynamics).__name__} takes no sparse log-signatures.", "Give logsigs.dense().")
+    steps: Any = logsigs
     if key is not None and isinstance(dynamics, AbstractDropoutDynamics):
-        return dynamics.unroll_train(hidden, logsigs, length, key=key)
-    return dynamics.unroll(hidden, logsigs, length)
+        return dynamics.unroll_train(hidden, steps, length, key=key)
+    return dynamics.unroll(hidden, steps, length)

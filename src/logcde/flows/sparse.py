@@ -62,15 +62,15 @@ def _combine(most: int, letters: Array, values: Array, counts: Array) -> Array:
     )
 
 
-def _forward(most: int, letters: Array, values: Array, counts: Array) -> tuple[Array, tuple[Array, ...]]:
+def _forward(most: int, letters: Array, values: Array, counts: Array) -> tuple[Array, tuple[Array, Array, Array]]:
     return _combine(most, letters, values, counts), (letters, values, counts)
 
 
-def _backward(most: int, kept: tuple[Array, ...], cotangent: Array) -> tuple[Array, Array, None]:
+def _backward(most: int, kept: tuple[Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None]:
     names = _targets_of(kept[0])
 
     def twin(letters: Array, values: Array, counts: Array, cotangent: Array) -> tuple[Array, Array]:
-        _, pull = jax.vjp(lambda *given: _twin(most, *given, counts), letters, values)
+        _, pull = jax.vjp(lambda letters, values: _twin(most, letters, values, counts), letters, values)
         return pull(cotangent)
 
     if names is None:

@@ -10,7 +10,7 @@ gradients pass through the sum.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -131,7 +131,8 @@ class StableStack(AbstractDropoutDynamics):
 
     def advance(self, carry: Carry, logsig: Step) -> Carry:
         """The states of all layers after one more interval."""
-        moved = [self.first.advance(carry[0], logsig)]
+        step: Any = logsig
+        moved = [self.first.advance(carry[0], step)]
         out = self.first.state(moved[0])
         for layer, state in zip(self.layers, carry[1:], strict=True):
             increments = layer.increments(out)

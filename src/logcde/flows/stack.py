@@ -4,7 +4,7 @@ Log-signatures drive the first layer. With y_i the output of a layer after inter
 interval by the flow of A^0 + sum_j y_i^j A^j: a linear CDE of depth one whose control has the increments (1, y_i).
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from jaxtyping import Array, DTypeLike, Float, Int, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.errors import ModelError
-from logcde.flows.dynamics import AbstractDynamics, Carry, Step, Steps
+from logcde.flows.dynamics import AbstractDynamics, Carry, Step, Steps, unroll_with
 from logcde.flows.fields import INIT_SCALE, BlockDiagonal
 from logcde.flows.linear import LinearDynamics
 from logcde.flows.scan import AbstractFlow, Exponential
@@ -129,7 +129,7 @@ class Stack(AbstractDynamics):
         self, hidden: Float[Array, "hidden"], logsigs: Steps, length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The output of the last layer after every interval."""
-        states = self.first.unroll(hidden, logsigs, length)
+        states = unroll_with(self.first, hidden, logsigs, length, None)
         out = jax.vmap(lambda state: self.outputs[0](state, None))(states)
         for layer, begin, output in zip(self.upper, self.begin, self.outputs[1:], strict=True):
             states = layer.unroll(begin, jax.vmap(_increments)(out), length)
@@ -143,7 +143,8 @@ class Stack(AbstractDynamics):
 
     def advance(self, carry: Carry, logsig: Step) -> Carry:
         """The states of all layers after one more interval."""
-        moved = [self.first.advance(carry[0], logsig)]
+        step: Any = logsig
+        moved = [self.first.advance(carry[0], step)]
         out = self.outputs[0](self.first.state(moved[0]), None)
         for layer, output, state in zip(self.upper, self.outputs[1:], carry[1:], strict=True):
             moved.append(layer.advance(state, _increments(out)))

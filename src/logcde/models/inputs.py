@@ -74,6 +74,13 @@ class Inputs(eqx.Module):
         """The number of rows, with padding."""
         return self.logsigs.intervals if isinstance(self.logsigs, SparseSteps) else self.logsigs.shape[-2]
 
+    @property
+    def rows(self) -> Float[Array, "*series interval lie"]:
+        """The log-signatures as an array; refuses sparse ones."""
+        if isinstance(self.logsigs, SparseSteps):
+            raise ModelError("Sparse log-signatures have no rows.", "Make the inputs of logsigs.dense().")
+        return self.logsigs
+
     def __len__(self) -> int:
         return len(self.length)
 

@@ -117,7 +117,7 @@ class AbstractOnlineModel(AbstractModel):
         """What is kept before the first interval."""
 
     @abc.abstractmethod
-    def advance(self, kept: Any, logsig: Step) -> Any:
+    def advance(self, kept: Any, logsig: Float[Array, "lie"]) -> Any:
         """What is kept after one more interval."""
 
     @abc.abstractmethod
@@ -172,7 +172,8 @@ class SequenceModel(AbstractOnlineModel):
     def advance(self, kept: tuple[Carry, Tally], logsig: Step) -> tuple[Carry, Tally]:
         """What dynamics and readout keep after one more interval."""
         carry, tally = kept
-        carry = self.dynamics.advance(carry, self.scaled(logsig))
+        step: Any = self.scaled(logsig)
+        carry = self.dynamics.advance(carry, step)
         return carry, self.readout.rule.add(tally, self.dynamics.state(carry))
 
     def predict(self, kept: tuple[Carry, Tally]) -> Float[Array, "output"]:

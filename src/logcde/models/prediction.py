@@ -78,8 +78,9 @@ def _batched(model: AbstractModel, inputs: Inputs) -> Float[Array, "series *inte
 @eqx.filter_jit
 def _prefixes(model: AbstractOnlineModel, inputs: Inputs) -> Float[Array, "series interval output"]:
     def along(one: Inputs) -> Float[Array, "interval output"]:
-        def extend(kept: Any, row: Array) -> tuple[Any, Float[Array, "output"]]:
-            kept = model.advance(kept, steps.interval(row) if isinstance(steps, SparseSteps) else row)
+        def extend(kept: Any, row: Any) -> tuple[Any, Float[Array, "output"]]:
+            step: Any = steps.interval(row) if isinstance(steps, SparseSteps) else row
+            kept = model.advance(kept, step)
             return kept, model.predict(kept)
 
         steps = one.logsigs
@@ -126,7 +127,8 @@ def _one_by_one(model: AbstractModel, inputs: Inputs, count: Int[Array, ""]) -> 
 
 
 def _padded(inputs: Inputs, intervals: int, queries: int, *sparse: int) -> Inputs:
-    def fill(leaf: np.ndarray, *sizes: int) -> np.ndarray:
+    def fill(given: Any, *sizes: int) -> np.ndarray:
+        leaf = np.asarray(given)
         leaf = leaf[(slice(None), *(slice(size) for size in sizes))]
         missing = [size - have for size, have in zip((TOGETHER, *sizes), leaf.shape, strict=False)]
         return np.pad(leaf, [(0, more) for more in missing] + [(0, 0)] * (leaf.ndim - len(missing)))
@@ -141,7 +143,7 @@ def _padded(inputs: Inputs, intervals: int, queries: int, *sparse: int) -> Input
     filled = eqx.tree_at(lambda tree: tree.logsigs, jax.tree.map(fill, inputs), logsigs)
     if inputs.ends is None:
         return filled
-    return eqx.tree_at(lambda tree: tree.ends, filled, fill(np.asarray(inputs.ends), queries))
+    return eqx.tree_at(lambda tree: tree.ends, filled, fill(inputs.ends, queries))
 
 
 def _rounded(count: int) -> int:

@@ -187,5 +187,5 @@ class SoftLimit(AbstractScaling):
         """Scale, then limit."""
         scaled = self.scaling(logsigs, basis)
         if isinstance(scaled, SparseSteps):
-            return scaled.with_values(soft_limit(scaled.values, self.limit))
+            return scaled.with_values(soft_limit(jnp.asarray(scaled.values), self.limit))
         return soft_limit(scaled, self.limit)

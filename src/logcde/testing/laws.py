@@ -30,8 +30,8 @@ WILD = 1e3
 def precision_is_kept(model: AbstractModel, inputs: Inputs) -> bool:
     """Predictions have the dtype of the inputs, which is that of the model."""
     found = predict(model, inputs).dtype
-    if found != inputs.logsigs.dtype:
-        raise CheckFailed(f"Inputs are {inputs.logsigs.dtype}, predictions are {found}.", "Remove the cast.")
+    if found != inputs.rows.dtype:
+        raise CheckFailed(f"Inputs are {inputs.rows.dtype}, predictions are {found}.", "Remove the cast.")
     return True
 
 
@@ -51,7 +51,7 @@ def ragged_equals_single(model: AbstractModel, inputs: Inputs) -> bool:
     lengths = inputs.length.tolist()
     for n in {int(np.argmin(lengths)), len(lengths) - 1}:  # few, because each length compiles a program
         length = lengths[n]
-        alone = dataclasses.replace(inputs[n], logsigs=inputs.logsigs[n, :length])
+        alone = dataclasses.replace(inputs[n], logsigs=inputs.rows[n, :length])
         found = _single(model, alone)
         message = f"Series {n} has another prediction without the padding beyond its length {length}"
         _agree(_rows(batch[n], length), found, message)
@@ -60,10 +60,10 @@ def ragged_equals_single(model: AbstractModel, inputs: Inputs) -> bool:
 
 def padding_changes_nothing(model: AbstractModel, inputs: Inputs) -> bool:
     """Rows beyond a series' length change nothing."""
-    rows = inputs.logsigs.shape[1]
+    rows = inputs.rows.shape[1]
     if inputs.ends is not None:
         return False
-    padded = dataclasses.replace(inputs, logsigs=jnp.pad(inputs.logsigs, ((0, 0), (0, 3), (0, 0))))
+    padded = dataclasses.replace(inputs, logsigs=jnp.pad(inputs.rows, ((0, 0), (0, 3), (0, 0))))
     before, after = predict(model, inputs), predict(model, padded)
     for n, length in enumerate(inputs.length.tolist()):
         message = f"Series {n} has another prediction after padding from {rows} rows to {rows + 3}"
@@ -79,7 +79,7 @@ def future_never_changes_past(model: AbstractModel, inputs: Inputs) -> bool:
     if expected.ndim == 2:
         for query in range(1, int(one.outputs)):
             row = query if one.ends is None else int(one.ends[query - 1]) + 1
-            later = dataclasses.replace(one, logsigs=one.logsigs.at[row : int(one.length)].multiply(-2))
+            later = dataclasses.replace(one, logsigs=one.rows.at[row : int(one.length)].multiply(-2))
             message = f"Changing intervals from number {query} on changes predictions before it"
             _agree(_single(model, later)[:query], expected[:query], message)
         applied = True
@@ -101,10 +101,10 @@ def online_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
     one = inputs[n]
     kept = _start(model, one)
     for count in range(1, int(one.length) + 1):
-        kept = _advance(model, kept, one.logsigs[count - 1])
-        rest = (jnp.arange(len(one.logsigs)) < count)[:, None]
+        kept = _advance(model, kept, one.rows[count - 1])
+        rest = (jnp.arange(len(one.rows)) < count)[:, None]
         prefix = dataclasses.replace(
-            one, logsigs=jnp.where(rest, one.logsigs, 0), length=jnp.asarray(count, one.length.dtype)
+            one, logsigs=jnp.where(rest, one.rows, 0), length=jnp.asarray(count, one.length.dtype)
         )
         message = f"After {count} intervals, `start`, `advance` and `predict` give another prediction than the model"
         _agree(model.predict(kept), _last(_single(model, prefix), count), message)
@@ -138,7 +138,7 @@ def predictor_equals_batch(model: AbstractModel, inputs: Inputs) -> bool:
             predictor.observe(time, values[times == time][0])
     streams = Streams.from_arrays([times], [values], horizon=2.0, schema=schema)
     logsigs = embedding(streams, Partition.at(points))
-    offline = Inputs.of(logsigs, static[None], dtype=inputs.logsigs.dtype)
+    offline = Inputs.of(logsigs, static[None], dtype=inputs.rows.dtype)
     expected = _last(predict(model, offline)[0], len(points) - 1)
     _agree(
         jnp.asarray(predictor.predict(at=2.0)), expected, "A Predictor gives another prediction than the model offline"
@@ -162,13 +162,13 @@ def saved_model_loads_unchanged(model: AbstractModel, inputs: Inputs) -> bool:
 
 def gradients_are_finite(model: AbstractModel, inputs: Inputs) -> bool:
     """Gradients are finite, also for series without events and without intervals."""
-    still = dataclasses.replace(inputs, logsigs=jnp.zeros_like(inputs.logsigs))
+    still = dataclasses.replace(inputs, logsigs=jnp.zeros_like(inputs.rows))
     empty = dataclasses.replace(still, length=jnp.zeros_like(inputs.length))
     if inputs.queries is not None:
         empty = dataclasses.replace(empty, queries=jnp.zeros_like(inputs.queries))
     cases = {"": inputs, " of series without events": still, " of series without intervals": empty}
     for where, case in cases.items():
-        found = _gradients((model, case.logsigs), case)
+        found = _gradients((model, case.rows), case)
         if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(found)):
             raise CheckFailed(f"Gradients{where} are not finite.", "Look for roots, norms and divisions at zero.")
     return True
@@ -181,14 +181,14 @@ def stable_flows_stay_bounded(model: AbstractModel, inputs: Inputs) -> bool:
     fields = _parts(model, AbstractStableField)
     for part in stable:
         for size in (1.0, WILD):
-            states, bounds = _norms(part, size, inputs.logsigs.dtype)
+            states, bounds = _norms(part, size, inputs.rows.dtype)
             if not bool(jnp.all(states <= bounds * 1.001 + 1e-3)):  # not so if NaN
                 raise CheckFailed(
                     f"A state of {type(part.field).__name__} leaves its bound for log-signatures of size {size:g}.",
                     "Keep generators skew-symmetric but for forgetting along time.",
                 )
     if fields and len(stable) == len(linear):
-        wild = dataclasses.replace(inputs, logsigs=inputs.logsigs * WILD)
+        wild = dataclasses.replace(inputs, logsigs=inputs.rows * WILD)
         if not bool(jnp.isfinite(predict(model, wild)).all()):
             raise CheckFailed(
                 f"Predictions are not finite for inputs {WILD:g} times larger.", "Limit what drives the flows."

@@ -154,12 +154,10 @@ def concatenated(versions: Sequence[Examples]) -> Examples:
     """All series of the first version, then all of the second, and so on."""
     if len(versions) == 1:
         return versions[0]
-    steps = [version.inputs.logsigs for version in versions]
-    alike = SparseSteps.of_one_size(steps) if isinstance(steps[0], SparseSteps) else steps
-    versions = [
-        eqx.tree_at(lambda tree: tree.inputs.logsigs, version, one)
-        for version, one in zip(versions, alike, strict=True)
-    ]
+    steps = [one for version in versions if isinstance(one := version.inputs.logsigs, SparseSteps)]
+    if steps:
+        alike = zip(versions, SparseSteps.of_one_size(steps), strict=True)
+        versions = [eqx.tree_at(lambda tree: tree.inputs.logsigs, version, one) for version, one in alike]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *versions)
 
 
