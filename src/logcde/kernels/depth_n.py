@@ -15,9 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
-from logcde.kernels._lane_simd import LANES, add_lanes
+from logcde.kernels._lane_simd import LANES, STEPS, add_lanes, set_lanes
 from logcde.kernels._simd import QUAD, add_gap, add_row
-from logcde.kernels.lanes import BLOCK, block_places, load_elapsed, load_steps, longest_of, prefetch_group
+from logcde.kernels.lanes import (
+    BLOCK,
+    block_places,
+    count_steps,
+    load_elapsed,
+    load_steps,
+    longest_of,
+    prefetch_group,
+)
 from logcde.kernels.records import LaneGroup, Layout
 
 
@@ -291,38 +299,39 @@ def logarithms(first, last, elements, width, depth, log_map, out):
 
 
 @kernel
-def dense_step(moves, low, high, layout, tensor, partial):
+def dense_step(moves, at, low, high, ones, layout, tensor, partial):
     """Multiply every lane of `tensor` by the exponential of letters `low` to `high`, as `advance` does.
 
-    `moves` holds the lanes of all letters, then one set of lanes as scratch space.
+    Letters are numbered from the last one: the lanes of letter k are at `moves[at - k LANES]`.
     """
     depth, power, offset = layout.depth, layout.power, layout.offset
     one = index(1)
     lanes = index(LANES)
     begin = index(low)
     end = index(high)
-    d = power[1]
-    scaled = d * lanes
     for top in range(depth, 1, -1):
-        for i in range(offset[top] * lanes):
-            partial[i] = tensor[i]
-        for i in range(begin * lanes, end * lanes):
-            partial[i] += moves[i] / top
-        for m in range(2, top):
-            for k in range(begin, end):
-                for lane in range(lanes):
-                    moves[scaled + lane] = moves[k * lanes + lane] / (top - m + 1)
-                row = (offset[m] + k * power[m - 1]) * lanes
-                add_lanes(partial, row, moves, scaled, partial, offset[m - 1] * lanes, power[m - 1])
+        # Level by level: `partial` is the tensor times the first terms of the exponential, in Horner's form.
+        for m in range(1, top):
+            share = 1.0 / (top - m + 1)
+            size = power[m - 1]
+            row = offset[m]
+            for k in range(power[1]):
+                here = (row + k * size) * lanes
+                if begin <= k < end:
+                    low_level, place = (ones, index(0)) if m == 1 else (partial, offset[m - 1] * lanes)
+                    set_lanes(partial, here, tensor, here, share, moves, at - k * lanes, low_level, place, size)
+                else:
+                    for i in range(here, here + size * lanes):
+                        partial[i] = tensor[i]
         for k in range(begin, end):
             row = (offset[top] + k * power[top - 1]) * lanes
             size = power[top - 1]
             if top == depth:
                 row = (offset[top] + power[top - 2] * (k * (k + one) // index(2))) * lanes
                 size = (k + one) * power[top - 2]
-            add_lanes(tensor, row, moves, k * lanes, partial, offset[top - 1] * lanes, size)
-    for i in range(begin * lanes, end * lanes):
-        tensor[i] += moves[i]
+            add_lanes(tensor, row, moves, at - k * lanes, partial, offset[top - 1] * lanes, size)
+    for k in range(begin, end):
+        add_lanes(tensor, k * lanes, moves, at - k * lanes, ones, index(0), one)
 
 
 @kernel
@@ -331,7 +340,7 @@ def compose_dense(first, last, order, intervals, events, alphabet, log_map, out)
 
     See `logcde.kernels.lanes`. At depth three, `logcde.kernels.depth3` is faster.
     """
-    begin, end, times, values = intervals.begin, intervals.end, events.times, events.value
+    times, values = events.times, events.value
     channels, counts, timed, depth = alphabet.channels, alphabet.counted, alphabet.timed, alphabet.depth
     moving = 2 * channels if counts else channels
     width = moving + (1 if timed else 0)
@@ -341,7 +350,10 @@ def compose_dense(first, last, order, intervals, events, alphabet, log_map, out)
     size = np.int64(layout.offset[depth + 1])
     tensor = scratch(size * LANES)
     partial = scratch(size * LANES)
-    moves = scratch((width + 1) * LANES)
+    moves = scratch(STEPS * moving * LANES if counts else 0)
+    gap = scratch(LANES)
+    ones = scratch(LANES)
+    ones[:] = 1.0
     places = block_places()
     steps = scratch(BLOCK * channels * LANES)
     elapsed = scratch(BLOCK * LANES)
@@ -370,19 +382,19 @@ def compose_dense(first, last, order, intervals, events, alphabet, log_map, out)
             for s in range(index(n)):
                 if timed:
                     for lane in range(lanes):
-                        moves[lane] = elapsed[s * lanes + lane] - before[lane]
+                        gap[lane] = elapsed[s * lanes + lane] - before[lane]
                         before[lane] = elapsed[s * lanes + lane]
-                    dense_step(moves, 0, 1, layout, tensor, partial)
-                for i in range(index(channels)):
-                    for lane in range(lanes):
-                        moves[(index(width) - one - i) * lanes + lane] = steps[(s * index(channels) + i) * lanes + lane]
+                    dense_step(gap, index(0), 0, 1, ones, layout, tensor, partial)
+                source = steps
+                step = s
                 if counts:
-                    for lane in range(live):
-                        q = order[at + lane]
-                        counted = 1.0 if begin[q] + k + np.int64(s) < end[q] else 0.0
-                        for i in range(index(channels), index(moving)):
-                            moves[(index(width) - one - i) * lanes + index(lane)] = counted
-                dense_step(moves, width - moving, width, layout, tensor, partial)
+                    step = s % index(STEPS)
+                    if step == index(0):
+                        count_steps(group, k + s, intervals, channels, steps, s * index(channels) * lanes, moves)
+                    source = moves
+                # The first letter that moves is the last one in this numbering.
+                at_zero = (step * index(moving) + index(width) - one) * lanes
+                dense_step(source, at_zero, width - moving, width, ones, layout, tensor, partial)
         for lane in range(index(live)):
             for line in range(index(size // width)):
                 for u in range(index(width)):
