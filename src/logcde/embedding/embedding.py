@@ -12,7 +12,7 @@ from jaxtyping import DTypeLike
 from logcde._typing import Numbers
 from logcde.algebra import Basis
 from logcde.embedding import device
-from logcde.embedding.coordinates import Coordinates
+from logcde.embedding.coordinates import Coordinates, checked_depth
 from logcde.embedding.host import embed
 from logcde.embedding.index import LogSignatureIndex
 from logcde.embedding.logsigs import EmbeddingSpec, LogSignatures, initial_observations
@@ -113,14 +113,13 @@ class Embedding:
     roughness: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.depth, bool) or not isinstance(self.depth, int | np.integer) or self.depth < 1:
-            raise EmbeddingError(f"The depth is {self.depth!r}.", "Choose a whole number, 1 or more.")
+        depth = checked_depth(self.depth)
         dtype = np.dtype(self.dtype)
         if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise EmbeddingError(f"The dtype is {dtype}.", "Choose float32 or float64.")
         if self.soft_bins is not None and not self.counts:
             raise EmbeddingError("Soft bins refine the counts of channels, but counts=False.", Remedy.BINS_NEED_COUNTS)
-        object.__setattr__(self, "depth", int(self.depth))
+        object.__setattr__(self, "depth", depth)
         object.__setattr__(self, "dtype", dtype)
 
     def coordinates(self, schema: Schema) -> Coordinates:

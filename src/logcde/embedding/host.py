@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from numpy.typing import DTypeLike
 
 from logcde.algebra import Basis
@@ -18,12 +18,14 @@ from logcde.embedding.factors import events_of, factors_of, intervals_of
 from logcde.embedding.logsigs import LogSignatures
 from logcde.kernels import depth2, depth3, depth_n
 from logcde.kernels._simd import QUAD
-from logcde.kernels.records import Factors, Intervals, LogMap, TermMap
+from logcde.kernels.records import Events, Factors, Intervals, LogMap, TermMap
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
 
 DENSE_STATE = 2_000
 """Numbers in the state of one lane above which the sparse kernels, which need less cache, are faster."""
+DENSE_WORK = 1 / 400
+"""The cost of one coordinate of an event that is composed in lanes, in units of one event with few letters."""
 
 
 def embed(
@@ -58,26 +60,40 @@ def compose(
     out = np.empty((intervals.size, coordinates.basis.dimension), dtype)
     if not intervals.size:
         return out
-    width, depth = coordinates.basis.width, coordinates.depth
-    state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)
     given = streams.knots is None and streams.change is None  # all that moves the path is in the values
     plain = coordinates.plain and given and not len(coordinates.term_support)
-    if streams.synchronous and plain and not in_order and state <= DENSE_STATE:
-        _compose_dense(streams, intervals, coordinates, out, threads)
+    if streams.synchronous and plain and not in_order and fits_lanes(coordinates):
+        events = intervals.end - intervals.begin
+        # Small integers are sorted by radix, which is much faster.
+        order = np.argsort(events.astype(np.uint16) if events.max() < 2**16 else events, kind="stable")
+        compose_dense(events_of(streams), intervals, order, coordinates, out, threads)
     else:
-        _compose_sparse(streams, intervals, coordinates, out, threads)
+        factors, intervals = factors_of(streams, intervals, coordinates, threads)
+        compose_factors(factors, intervals, coordinates, out, threads)
     return out
 
 
-def _compose_dense(
-    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
-) -> None:
+def fits_lanes(coordinates: Coordinates) -> bool:
+    """Whether intervals are composed several at a time where all channels are observed together."""
     width, depth = coordinates.basis.width, coordinates.depth
-    events = intervals.end - intervals.begin
-    # Small integers are sorted by radix, which is much faster.
-    order = np.argsort(events.astype(np.uint16) if events.max() < 2**16 else events, kind="stable")
-    given = (order, intervals, events_of(streams), coordinates.alphabet)
-    work = _work(intervals, coordinates)[order]
+    return (width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)) <= DENSE_STATE
+
+
+def compose_dense(
+    events: Events,
+    intervals: Intervals,
+    order: Int64[np.ndarray, "interval"],
+    coordinates: Coordinates,
+    out: Float[np.ndarray, "interval lie"],
+    threads: int | None = None,
+) -> None:
+    """Write the log-signature of each interval of events that observe all channels.
+
+    Intervals are taken in `order`, several at a time, so neighbours should have similar numbers of events.
+    """
+    width, depth = coordinates.basis.width, coordinates.depth
+    given = (order, intervals, events, coordinates.alphabet)
+    work = ((intervals.end - intervals.begin + 1) * (DENSE_WORK * (coordinates.basis.dimension + 12)))[order]
     if depth == 2:
         spread(depth2.compose_dense, work, *given, out, threads=threads)
     elif depth == 3:
@@ -86,10 +102,14 @@ def _compose_dense(
         spread(depth_n.compose_dense, work, *given, log_map(width, depth), out, threads=threads)
 
 
-def _compose_sparse(
-    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
+def compose_factors(
+    factors: Factors,
+    intervals: Intervals,
+    coordinates: Coordinates,
+    out: Float[np.ndarray, "interval lie"],
+    threads: int | None = None,
 ) -> None:
-    factors, intervals = factors_of(streams, intervals, coordinates, threads)
+    """Write the log-signature of each interval of factors."""
     if coordinates.depth == 2:
         elements(factors, intervals, coordinates, out, threads)
         return
