@@ -68,7 +68,7 @@ class Coordinates:
     @functools.cached_property
     def basis(self) -> Basis:
         """The Lyndon basis over the letters."""
-        return Basis(self.letters, self.depth)
+        return _basis(self.letters, self.depth)
 
     @functools.cached_property
     def alphabet(self) -> Alphabet:
@@ -125,6 +125,12 @@ class Coordinates:
     def term_support(self) -> Int64[np.ndarray, "support"]:
         """The coordinates that some term changes."""
         return np.flatnonzero(self.term_coordinates.any(axis=0))
+
+
+@functools.lru_cache(maxsize=64)
+def _basis(letters: tuple[str, ...], depth: int) -> Basis:
+    """The same object for the same letters, with all that it has derived."""
+    return Basis(letters, depth)
 
 
 def checked_depth(depth: int) -> int:

@@ -81,7 +81,8 @@ class Embedding:
         depth: Depth of the log-signatures.
         counts: Give each channel a second coordinate, which counts its observations.
         time: Add time as a coordinate.
-        dtype: Precision of the result. Sums are in double precision in any case.
+        dtype: Precision of the result. Sums are in double precision in any case, and rounded once. Models compute in
+            single precision: where only they read the result, `np.float32` halves memory and most of the time.
         scaler: Scales values, in training and online alike.
         soft_bins: Give each channel further coordinates, one for each bin of its values: a soft histogram. An
             observation is split linearly between the two nearest knots; all bins of a channel add up to its count.
@@ -144,8 +145,9 @@ class Embedding:
         """
         coordinates = self.coordinates(streams.schema)
         scaled = coordinates.scaled(streams)
-        logsigs = embed(scaled, partition.cuts(streams), coordinates, self.dtype, threads)
-        return logsigs.with_spec(initial_observations(scaled), EmbeddingSpec(coordinates, partition))
+        values, lengths = embed(scaled, partition.cuts(streams), coordinates, self.dtype, threads)
+        spec = EmbeddingSpec(coordinates, partition)
+        return LogSignatures(values, lengths, coordinates.basis, initial_observations(scaled), spec)
 
     def on_device(self, streams: Streams, partition: Partition, *, scan: AbstractScan = Sequential()) -> LogSignatures:
         """Compute the same with the JAX engine, on its default device and in the precision `dtype`.

@@ -15,7 +15,6 @@ from numpy.typing import DTypeLike
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import events_of, factors_of, intervals_of
-from logcde.embedding.logsigs import LogSignatures
 from logcde.kernels import depth2, depth3, depth_n
 from logcde.kernels._simd import QUAD
 from logcde.kernels.records import Events, Factors, Intervals, LogMap, TermMap
@@ -30,8 +29,12 @@ DENSE_WORK = 1 / 400
 
 def embed(
     streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
-) -> LogSignatures:
-    """Compute one log-signature for each interval between the query points of each series."""
+) -> tuple[Float[np.ndarray, "series interval lie"], Int64[np.ndarray, "series"]]:
+    """Compute one log-signature for each interval between the query points of each series.
+
+    Returns:
+        Coordinates, zero beyond a series' own number of intervals, and these numbers.
+    """
     intervals = intervals_of(streams, cuts)
     lengths = np.diff(cuts.offsets) - 1
     flat = compose(streams, intervals, coordinates, dtype, threads)
@@ -41,7 +44,7 @@ def embed(
         values = np.zeros((len(lengths), lengths.max(initial=0), flat.shape[1]), dtype)
         first = cuts.offsets[:-1] - np.arange(len(lengths))
         values[intervals.series, np.arange(intervals.size) - first[intervals.series]] = flat
-    return LogSignatures(values, lengths, coordinates.basis)
+    return values, lengths
 
 
 def compose(
@@ -93,7 +96,9 @@ def compose_dense(
     """
     width, depth = coordinates.basis.width, coordinates.depth
     given = (order, intervals, events, coordinates.alphabet)
-    work = ((intervals.end - intervals.begin + 1) * (DENSE_WORK * (coordinates.basis.dimension + 12)))[order]
+    # Depths two and three have kernels of their own.
+    cost = (1 if depth in (2, 3) else 5) * DENSE_WORK * (coordinates.basis.dimension + 12)
+    work = ((intervals.end - intervals.begin + 1) * cost)[order]
     if depth == 2:
         spread(depth2.compose_dense, work, *given, out, threads=threads)
     elif depth == 3:

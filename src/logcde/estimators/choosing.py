@@ -120,7 +120,8 @@ def choose_embedding(
     scaling, fitted = _choose_scaler(scaler, streams)
     counting = _choose_counts(counts)
     deep = _choose_depth(depth, counting.value, time, streams, filled)
-    embedding = Embedding(deep.value, counting.value, time, np.float64, fitted)
+    # Networks compute in single precision. Sums are in double precision, and rounded once, as they are online.
+    embedding = Embedding(deep.value, counting.value, time, np.float32, fitted)
     return embedding, {choice.name: choice for choice in (scaling, counting, deep)}
 
 

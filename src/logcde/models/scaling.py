@@ -62,7 +62,7 @@ class AbstractLetterScaling(AbstractScaling):
         """Fit the factors, unless there are some. A letter that never moves keeps its scale."""
         if self.factors is not None:
             return self
-        size = self.sizes(np.asarray(logsigs, np.float64)[..., : basis.width])
+        size = self.sizes(np.asarray(logsigs)[..., : basis.width].astype(np.float64))
         return dataclasses.replace(self, factors=tuple((1 / np.where(size > 0, size, 1.0)).tolist()))
 
     def __call__(self, logsigs: Float[Array, "*interval lie"], basis: Basis) -> Float[Array, "*interval lie"]:

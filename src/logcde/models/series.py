@@ -157,9 +157,12 @@ def scaled_inputs(logsigs: LogSignatures, scaling: AbstractScaling, queries: Que
     limited = isinstance(scaling, SoftLimit)
     inner = scaling.scaling if limited else scaling
     assert isinstance(inner, IncrementRMSScaling)
-    scaled = logsigs.values * inner.scale(logsigs.basis)
+    # In double precision: scales, and numbers in the units of the data, may be beyond the range of single precision.
+    scaled = np.multiply(logsigs.values, inner.scale(logsigs.basis), dtype=np.float64)
     if limited:
-        scaled = scaling.limit * np.tanh(scaled / scaling.limit)
+        np.divide(scaled, scaling.limit, out=scaled)
+        np.tanh(scaled, out=scaled)
+        scaled *= scaling.limit
     inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, scaled))
     if queries is None:
         return inputs
