@@ -15,7 +15,9 @@ SHAPES = [(1, 1), (1, 2), (3, 1), (7, 9), (8, 17), (9, 40), (20, 3)]
 def from_streams(paths, depth, partition=None):
     """The same by the ordinary route, where a path starts from 0."""
     embedding = Embedding(depth, counts=False, time=False, dtype=paths.dtype)
-    return embedding(Streams.from_dense(paths, channels_first=False), Partition.uniform(1) if partition is None else partition).values
+    return embedding(
+        Streams.from_dense(paths, channels_first=False), Partition.uniform(1) if partition is None else partition
+    ).values
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])

@@ -11,7 +11,7 @@ from logcde.kernels._lane_simd import (
     add_products,
     add_steps,
     load_changes,
-    set_lanes,
+    set_outer,
     store_rows,
 )
 from logcde.kernels._simd import QUAD, add_row
@@ -33,9 +33,9 @@ def call_changes(target, i, source, places, m, lag):
 
 
 @nb.njit
-def call_set(target, i, base, b, share, factor, k, source, j, rows):
+def call_outer(target, i, base, b, share, factor, k, letters, source, j, rows):
     u = nb.uint64
-    set_lanes(target, u(i), base, u(b), share, factor, u(k), source, u(j), u(rows))
+    set_outer(target, u(i), base, u(b), share, factor, u(k), u(letters), source, u(j), u(rows))
 
 
 @pytest.mark.parametrize("size", [0, 1, QUAD, QUAD + 1, 5 * QUAD])
@@ -66,14 +66,16 @@ def test_add_lanes(rows):
     np.testing.assert_allclose(target, expected, atol=1e-14)
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2])
-def test_set_lanes(rows):
-    target, base, factor, source = np.random.default_rng(0).normal(size=(4, 4 * LANES))
+@pytest.mark.parametrize(("letters", "rows"), [(0, 1), (1, 2), (3, 1), (2, 2)])
+def test_set_outer(letters, rows):
+    target, base, factor, source = np.random.default_rng(0).normal(size=(4, 6 * LANES))
     expected = target.copy()
     size = rows * LANES
-    products = np.tile(factor[2 : 2 + LANES], rows) * source[LANES : LANES + size]
-    expected[1 : 1 + size] = base[3 : 3 + size] + 0.25 * products
-    call_set(target, 1, base, 3, 0.25, factor, 2, source, LANES, rows)
+    for letter in range(letters):
+        scale = np.tile(factor[(3 - letter) * LANES : (4 - letter) * LANES], rows)
+        change = 0.25 * scale * source[LANES : LANES + size]
+        expected[1 + letter * size : 1 + (letter + 1) * size] = base[letter * size : (letter + 1) * size] + change
+    call_outer(target, 1, base, 0, 0.25, factor, 3 * LANES, letters, source, LANES, rows)
     np.testing.assert_allclose(target, expected, atol=1e-14)
 
 

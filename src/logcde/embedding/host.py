@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import events_of, factors_of, intervals_of
-from logcde.kernels import depth2, depth3, depth_n
+from logcde.kernels import dense_n, depth2, depth3, depth_n
 from logcde.kernels._simd import QUAD
 from logcde.kernels.records import Events, Factors, Intervals, LogMap, TermMap
 from logcde.kernels.threads import spread
@@ -104,7 +104,7 @@ def compose_dense(
     elif depth == 3:
         spread(depth3.compose_dense, work, *given, shell_map(width), out, threads=threads)
     else:
-        spread(depth_n.compose_dense, work, *given, log_map(width, depth), out, threads=threads)
+        spread(dense_n.compose_dense, work, *given, lane_map(width, depth), out, threads=threads)
 
 
 def compose_factors(
@@ -167,6 +167,12 @@ def log_map(width: int, depth: int) -> LogMap:
 
 
 @functools.cache
+def lane_map(width: int, depth: int) -> LogMap:
+    """Where `logcde.kernels.dense_n` has these words."""
+    return _log_map(width, depth, lambda mirrored, level: _position(mirrored, level, width, depth, width))
+
+
+@functools.cache
 def shell_map(width: int) -> LogMap:
     """Where `logcde.kernels.depth3` has these words."""
     return _log_map(width, 3, lambda mirrored, level: _shell_position(mirrored, level, width))
@@ -222,19 +228,20 @@ def _padded(width: int) -> int:
     return -(-width // QUAD) * QUAD
 
 
-def _level_start(width: int, depth: int, level: int) -> int:
+def _level_start(width: int, depth: int, level: int, row: int | None = None) -> int:
     lines = sum(width ** (n - 1) for n in range(1, level))
     if level == depth + 1 and depth > 1:  # of the last level, only a prefix for each last letter
         lines += width ** (depth - 3) * (width * (width + 1) // 2) - width ** (depth - 1) if depth > 2 else 0
-    return lines * _padded(width)
+    return lines * (_padded(width) if row is None else row)
 
 
-def _position(mirrored: np.ndarray, level: int, width: int, depth: int) -> np.ndarray:
+def _position(mirrored: np.ndarray, level: int, width: int, depth: int, row: int | None = None) -> np.ndarray:
+    """The place of words in a tensor whose first letter has a row of this length, by default padded to whole quads."""
     if level == depth and depth > 1:
         last, rest = np.divmod(mirrored, width ** (level - 1))
         mirrored = rest + width ** (level - 2) * (last * (last + 1) // 2)
     line, first = np.divmod(mirrored, width)
-    return _level_start(width, depth, level) + line * _padded(width) + first
+    return _level_start(width, depth, level, row) + line * (_padded(width) if row is None else row) + first
 
 
 def _shell_position(mirrored: np.ndarray, level: int, width: int) -> np.ndarray:

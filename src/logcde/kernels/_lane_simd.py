@@ -40,23 +40,37 @@ def add_lanes(typingctx, target, i, factor, k, source, j, rows):
 
 
 @instruction
-def set_lanes(typingctx, target, i, base, b, share, factor, k, source, j, rows):
-    """Row by row: target[i ...] = base[b ...] + share * factor[k : k + LANES] * source[j ...]."""
+def set_outer(typingctx, target, i, base, b, share, factor, k, letters, source, j, rows):
+    """Letter by letter, and row by row within: target[i ...] = base[b ...] + share * factor[k ...] * source[j ...].
+
+    Rows of the target and of the base go on from letter to letter, those of the source begin again, and the factor
+    moves back by LANES.
+    """
     place = types.uint64
-    signature = types.void(target, place, base, place, types.float64, factor, place, source, place, place)
+    signature = types.void(
+        target, place, base, place, types.float64, factor, place, place, source, place, place
+    )  # fmt: skip
 
     def codegen(context, builder, signature, args):
         array_types = signature.args
-        target, i, base, b, share, factor, k, source, j, rows = args
-        flags = ("contract",)
-        scale = builder.load(vector(context, builder, array_types[5], factor, k, LANES), align=8)
-        scale = builder.fmul(spread_number(builder, share, LANES), scale)
-        end, step = builder.mul(rows, ir.Constant(rows.type, LANES)), ir.Constant(rows.type, LANES)
-        with cgutils.for_range_slice(builder, ir.Constant(rows.type, 0), end, step, inc=True) as (r, _):
-            old = builder.load(vector(context, builder, array_types[2], base, builder.add(b, r), LANES), align=8)
-            numbers = builder.load(vector(context, builder, array_types[7], source, builder.add(j, r), LANES), align=8)
-            total = builder.fadd(old, builder.fmul(scale, numbers, flags=flags), flags=flags)
-            builder.store(total, vector(context, builder, array_types[0], target, builder.add(i, r), LANES), align=8)
+        target, i, base, b, share, factor, k, letters, source, j, rows = args
+        flags, lanes = ("contract",), ir.Constant(rows.type, LANES)
+        shares = spread_number(builder, share, LANES)
+        end = builder.mul(rows, lanes)
+        with cgutils.for_range(builder, letters) as loop:
+            back = builder.sub(k, builder.mul(loop.index, lanes))
+            scale = builder.load(vector(context, builder, array_types[5], factor, back, LANES), align=8)
+            scale = builder.fmul(shares, scale)
+            first = builder.mul(loop.index, end)
+            here, there = builder.add(i, first), builder.add(b, first)
+            with cgutils.for_range_slice(builder, ir.Constant(rows.type, 0), end, lanes, inc=True) as (r, _):
+                read = [
+                    builder.load(vector(context, builder, kind, array, builder.add(place, r), LANES), align=8)
+                    for kind, array, place in ((array_types[2], base, there), (array_types[8], source, j))
+                ]
+                total = builder.fadd(read[0], builder.fmul(scale, read[1], flags=flags), flags=flags)
+                address = vector(context, builder, array_types[0], target, builder.add(here, r), LANES)
+                builder.store(total, address, align=8)
         return context.get_dummy_value()
 
     return signature, codegen

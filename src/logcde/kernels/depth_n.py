@@ -15,18 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
-from logcde.kernels._lane_simd import LANES, STEPS, add_lanes, set_lanes
 from logcde.kernels._simd import QUAD, add_gap, add_row
-from logcde.kernels.lanes import (
-    BLOCK,
-    block_places,
-    count_steps,
-    load_elapsed,
-    load_steps,
-    longest_of,
-    prefetch_group,
-)
-from logcde.kernels.records import LaneGroup, Layout
+from logcde.kernels.records import Layout
 
 
 class Workspace(NamedTuple):
@@ -296,107 +286,3 @@ def logarithms(first, last, elements, width, depth, log_map, out):
     new = scratch(elements.shape[1])
     for q in range(first, last):
         logarithm(elements[q], layout, log_map, old, new, out[q])
-
-
-@kernel
-def dense_step(moves, at, low, high, ones, layout, tensor, partial):
-    """Multiply every lane of `tensor` by the exponential of letters `low` to `high`, as `advance` does.
-
-    Letters are numbered from the last one: the lanes of letter k are at `moves[at - k LANES]`.
-    """
-    depth, power, offset = layout.depth, layout.power, layout.offset
-    one = index(1)
-    lanes = index(LANES)
-    begin = index(low)
-    end = index(high)
-    for top in range(depth, 1, -1):
-        # Level by level: `partial` is the tensor times the first terms of the exponential, in Horner's form.
-        for m in range(1, top):
-            share = 1.0 / (top - m + 1)
-            size = power[m - 1]
-            row = offset[m]
-            for k in range(power[1]):
-                here = (row + k * size) * lanes
-                if begin <= k < end:
-                    low_level, place = (ones, index(0)) if m == 1 else (partial, offset[m - 1] * lanes)
-                    set_lanes(partial, here, tensor, here, share, moves, at - k * lanes, low_level, place, size)
-                else:
-                    for i in range(here, here + size * lanes):
-                        partial[i] = tensor[i]
-        for k in range(begin, end):
-            row = (offset[top] + k * power[top - 1]) * lanes
-            size = power[top - 1]
-            if top == depth:
-                row = (offset[top] + power[top - 2] * (k * (k + one) // index(2))) * lanes
-                size = (k + one) * power[top - 2]
-            add_lanes(tensor, row, moves, at - k * lanes, partial, offset[top - 1] * lanes, size)
-    for k in range(begin, end):
-        add_lanes(tensor, k * lanes, moves, at - k * lanes, ones, index(0), one)
-
-
-@kernel
-def compose_dense(first, last, order, intervals, events, alphabet, log_map, out):
-    """Write the log-signatures of intervals `order[first]` to `order[last]`, where events observe all channels.
-
-    See `logcde.kernels.lanes`. At depth three, `logcde.kernels.depth3` is faster.
-    """
-    times, values = events.times, events.value
-    channels, counts, timed, depth = alphabet.channels, alphabet.counted, alphabet.timed, alphabet.depth
-    moving = 2 * channels if counts else channels
-    width = moving + (1 if timed else 0)
-    one = index(1)
-    lanes = index(LANES)
-    layout = layout_of(width, depth, 1)
-    size = np.int64(layout.offset[depth + 1])
-    tensor = scratch(size * LANES)
-    partial = scratch(size * LANES)
-    moves = scratch(STEPS * moving * LANES if counts else 0)
-    gap = scratch(LANES)
-    ones = scratch(LANES)
-    ones[:] = 1.0
-    places = block_places()
-    steps = scratch(BLOCK * channels * LANES)
-    elapsed = scratch(BLOCK * LANES)
-    before = scratch(LANES)
-    padded = layout_of(width, depth, QUAD)
-    padded_line = padded.power[1]
-    padded_size = np.int64(padded.offset[depth + 1])
-    single = scratch(padded_size)
-    old = scratch(padded_size)
-    new = scratch(padded_size)
-    for at in range(first, last, LANES):
-        live = min(LANES, last - at)
-        group = LaneGroup(order, at, live)
-        longest = longest_of(group, intervals)
-        if timed:
-            longest += 1  # the gap after the last event
-        tensor[:] = 0.0
-        before[:] = 0.0
-        for k in range(0, longest, BLOCK):
-            n = min(BLOCK, longest - k)
-            load_steps(group, k, n, intervals, events, channels, places, steps)
-            if k + BLOCK >= longest:
-                prefetch_group(order, at + LANES, last, intervals, values, channels)
-            if timed:
-                load_elapsed(group, k, n, intervals, times, elapsed)
-            for s in range(index(n)):
-                if timed:
-                    for lane in range(lanes):
-                        gap[lane] = elapsed[s * lanes + lane] - before[lane]
-                        before[lane] = elapsed[s * lanes + lane]
-                    dense_step(gap, index(0), 0, 1, ones, layout, tensor, partial)
-                source = steps
-                step = s
-                if counts:
-                    step = s % index(STEPS)
-                    if step == index(0):
-                        count_steps(group, k + s, intervals, channels, steps, s * index(channels) * lanes, moves)
-                    source = moves
-                # The first letter that moves is the last one in this numbering.
-                at_zero = (step * index(moving) + index(width) - one) * lanes
-                dense_step(source, at_zero, width - moving, width, ones, layout, tensor, partial)
-        for lane in range(index(live)):
-            for line in range(index(size // width)):
-                for u in range(index(width)):
-                    single[line * padded_line + u] = tensor[(line * index(width) + u) * lanes + lane]
-            logarithm(single, padded, log_map, old, new, out[order[index(at) + lane]])

@@ -169,3 +169,18 @@ def store_lanes(group, coordinates, out):
     for lane in range(index(live)):
         for o in range(whole, size):
             out[order[index(first) + lane], o] = coordinates[o * lanes + lane]
+
+
+@kernel
+def store_coordinates(group, logarithm, log_map, coordinates, out):
+    """Write the Lyndon coordinates of each lane of `logarithm`; `coordinates` is scratch space for their lanes."""
+    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient = log_map
+    lanes = index(LANES)
+    for c in range(index(out.shape[1])):
+        for lane in range(lanes):
+            coordinates[c * lanes + lane] = lead_sign[c] * logarithm[lead_position[c] * lanes + lane]
+    for e in range(index(rest_position.size)):
+        c = rest_coordinate[e] * lanes
+        for lane in range(lanes):
+            coordinates[c + lane] += rest_coefficient[e] * logarithm[rest_position[e] * lanes + lane]
+    store_lanes(group, coordinates, out)
