@@ -52,7 +52,7 @@ def logsignature(
     >>> square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
     >>> logsignature(square, 2)
     array([0., 0., 1.])
-    >>> lc.Basis.of_width(2, 2).labels
+    >>> Basis.of_width(2, 2).labels
     ('1', '2', '[1, 2]')
     >>> logsignature(np.stack([square, 2 * square]), 2)[:, 2].tolist()
     [1.0, 4.0]
