@@ -62,7 +62,9 @@ def _cells(case: CaseRecord | None) -> str:
         return "| |"
     assert ours.seconds is not None
     assert rival.seconds is not None
-    return f"{_spread(ours)} / {case.unit} | {rival.name}, {_spread(rival)} | {rival.seconds / ours.seconds:.2g} x"
+    ratio = rival.seconds / ours.seconds
+    factor = f"{ratio:,.0f}" if ratio > 10 else f"{ratio:.2g}"
+    return f"{_spread(ours)} / {case.unit} | {rival.name}, {_spread(rival)} | {factor} x"
 
 
 def _spread(row: Row) -> str:

@@ -133,7 +133,7 @@ def _basis(letters: tuple[str, ...], depth: int) -> Basis:
     return Basis(letters, depth)
 
 
-def checked_depth(depth: int) -> int:
+def checked_depth(depth: int | np.integer) -> int:
     """The depth of a truncation, if it is one.
 
     >>> checked_depth(np.int64(2))
