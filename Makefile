@@ -12,7 +12,7 @@ help:
 	@echo "make units   run all tests and docstring examples"
 	@echo "make format  fix format and lint where that is automatic"
 	@echo "make docs    build the site into out/site; a broken link is an error"
-	@echo "make bench   measure speed against other libraries (installs them); results in benchmarks/"
+	@echo "make bench   measure speed against other libraries (installs them); results in out/benchmarks/"
 	@echo "make peers   environment with aeon in .peers, for \`python -m experiments defaults\`"
 	@echo "make clean   remove .venv, .peers and out"
 

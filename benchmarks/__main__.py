@@ -38,8 +38,9 @@ class Options:
     """Largest number of seconds for one contender of a case."""
     seed: int = 0
     """Seed of the generated data."""
-    out: Path = Path(__file__).parent
-    """Folder of results.json and scaling.png."""
+    out: Path = Path("out/benchmarks")
+    """Folder of results.json and scaling.png. To show a machine on the page of speed, copy its results to
+    benchmarks/measured/NAME.json and run `python -m benchmarks.page`."""
     resume: bool = False
     """Keep the jobs that are already in results.json."""
 

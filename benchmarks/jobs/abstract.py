@@ -29,9 +29,11 @@ def ours(call: Callable[[], Any], items: int, read: Callable[[Any], np.ndarray |
     return Entry("logcde", Role.OURS, cores(), items, lambda: Direct(call, read))
 
 
-def part(name: str, call: Callable[[], Any], items: int) -> Entry:
-    """A step of this library that is shown separately and not compared."""
-    return Entry(f"logcde: {name}", Role.PART, cores(), items, lambda: Direct(call, lambda answer: None))
+def part(
+    name: str, call: Callable[[], Any], items: int, read: Callable[[Any], np.ndarray | None] = lambda answer: None
+) -> Entry:
+    """A step of this library, or another way to do the same, that is shown beside it; `read` gives what is compared."""
+    return Entry(f"logcde: {name}", Role.PART, cores(), items, lambda: Direct(call, read))
 
 
 SMALLEST_BATCH = 256

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.cases import AbstractTarget, Case, Times
+from benchmarks.cases import AbstractTarget, Case, NoTarget, Times
 from benchmarks.data import Windows, cut, cut_every, dense, random_cuts
 from benchmarks.jobs.abstract import AbstractJob, flat, ours, part, windowed
 from benchmarks.peers import AbstractPeer
 from logcde.algebra import Basis
-from logcde.embedding import Embedding
+from logcde.embedding import Embedding, logsignature
 from logcde.streams import Partition, Streams
 
 
@@ -22,9 +22,10 @@ class WholePaths(AbstractJob):
 
     name: ClassVar[str] = "A"
     title: ClassVar[str] = "log-signature of whole paths"
+    target: ClassVar[AbstractTarget] = Times(1)
     paths: int = 128
     steps: int = 128
-    grid: tuple[tuple[int, int], ...] = ((3, 2), (3, 3), (6, 2), (6, 3), (11, 2), (11, 3))
+    grid: tuple[tuple[int, int], ...] = ((3, 2), (3, 3), (6, 2), (6, 3), (11, 2), (11, 3), (3, 4), (6, 4))
 
     def cases(self, peers: Sequence[AbstractPeer], rng: np.random.Generator) -> Iterator[Case]:
         """One case for each width and depth."""
@@ -40,6 +41,8 @@ class WholePaths(AbstractJob):
                 self.paths,
                 lambda buckets, whole=whole: whole,
                 singly=True,
+                target=self.target if depth < 4 else NoTarget(),
+                direct={},
             )
 
 
@@ -69,6 +72,7 @@ class EqualWindows(AbstractJob):
             lambda buckets: cut_every(paths, self.every),
             singly=True,
             target=self.target,
+            direct={"every": self.every},
         )
 
 
@@ -104,20 +108,28 @@ class OwnWindows(AbstractJob):
             )
 
 
-def _case(label, peers, paths, basis, partition, windows, cut, *, singly, **options) -> Case:
+def _case(label, peers, paths, basis, partition, windows, cut, *, singly, direct=None, **options) -> Case:
+    """A case on dense paths: by `logsignature` if that has the windows, with these options, and by streams."""
     embedding = Embedding(depth=basis.depth, counts=False, time=False, dtype=np.float32)
 
     def ingest() -> Streams:
         return Streams.from_dense(paths[:, 1:])
 
     streams = cache(ingest)
+    by_streams = lambda: embedding(streams(), partition)  # noqa: E731
+    if direct is None:
+        mine = (ours(by_streams, windows, flat),)
+    else:
+        whole = lambda: logsignature(paths, basis.depth, **direct)  # noqa: E731
+        rows = lambda logsigs: logsigs.reshape(-1, logsigs.shape[-1]).astype(np.float64)  # noqa: E731
+        mine = (ours(whole, windows, rows), part("by streams", by_streams, windows, flat))
     return Case(
         label=label,
         unit="window",
         sizes=basis.sizes,
         entries=(
             *windowed(peers, basis, windows, windows=windows, singly=singly),
-            ours(lambda: embedding(streams(), partition), windows, flat),
+            *mine,
             part("ingest", ingest, windows),
         ),
         cut=cut,

@@ -26,7 +26,7 @@ class OneByOne(AbstractJob):
     name: ClassVar[str] = "C"
     title: ClassVar[str] = "one event at a time, and blocks of events"
     single: ClassVar[dict[int, AbstractTarget]] = {2: Times(10), 3: NoTarget()}
-    blocks: ClassVar[dict[int, AbstractTarget]] = {2: Within(0.3e-6), 3: NoTarget()}
+    blocks: ClassVar[dict[int, AbstractTarget]] = {2: Within(0.3e-6), 3: Times(1)}
     events: int = 1000
     block: int = 500
     width: int = 7

@@ -20,10 +20,10 @@ def test_options_are_parsed(monkeypatch, tmp_path):
     assert taken == [Options(("B1", "scaling"), 1, 2.0, 0, tmp_path, True)]
 
 
-def test_default_options_name_every_job_and_write_here():
+def test_default_options_name_every_job():
     assert get_args(JobName) == tuple(JOBS) == Options().jobs
     assert Clock(Options().rounds, patience=Options().patience) == Clock()
-    assert (Options().out / "results.json").samefile(Path(command.__file__).parent / "results.json")
+    assert Options().out == Path("out/benchmarks")
 
 
 def test_help_names_every_job(capsys):

@@ -50,9 +50,11 @@ def __getattr__(name: str) -> Any:
             f"module 'logcde' has no attribute {name!r}. Since version 0.2.0 it is lc.{RENAMED[name]}."
         )
     try:
-        return getattr(importlib.import_module("logcde._api"), name)
+        value = getattr(importlib.import_module("logcde._api"), name)
     except AttributeError:
         raise AttributeError(f"module 'logcde' has no attribute {name!r}") from None
+    globals()[name] = value  # the next access takes nanoseconds
+    return value
 
 
 def __dir__() -> list[str]:

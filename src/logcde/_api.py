@@ -1,4 +1,4 @@
-"""The 44 names of `import logcde as lc`, in the order of the data path; others are in namespaces such as `lc.flows`."""
+"""The 45 names of `import logcde as lc`, in the order of the data path; others are in namespaces such as `lc.flows`."""
 
 # ruff: isort: off
 from logcde.algebra import Basis as Basis
@@ -11,6 +11,7 @@ from logcde.streams import SoftBins as SoftBins
 from logcde.streams import merge_channels as merge_channels
 from logcde.streams import drop_observations as drop_observations
 from logcde.embedding import Embedding as Embedding
+from logcde.embedding import logsignature as logsignature
 from logcde.embedding import LogSignatures as LogSignatures
 from logcde.embedding import OnlineEmbedding as OnlineEmbedding
 from logcde.embedding import LogSignatureIndex as LogSignatureIndex

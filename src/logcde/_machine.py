@@ -3,7 +3,9 @@
 import importlib.metadata
 import os
 import platform
+from pathlib import Path
 
+CPU = Path("/proc/cpuinfo")
 LIBRARIES = ("jax", "jaxlib", "numba", "numpy")
 """Packages that decide numbers and speed."""
 
@@ -25,10 +27,19 @@ def machine() -> dict[str, str | int | float | None]:
     """
     return {
         "system": platform.platform(),
-        "processor": platform.processor() or platform.machine(),
+        "processor": _processor(),
         "cores": cores(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     }
+
+
+def _processor() -> str:
+    """The model of the processor, or as much as the system tells."""
+    if CPU.is_file():
+        for line in CPU.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def versions(*more: str) -> dict[str, str]:

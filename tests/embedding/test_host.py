@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from logcde import Embedding, LogSignatures, Partition, Schema, Streams
 from logcde.embedding import host
-from logcde.embedding.factors import intervals_of
+from logcde.embedding.factors import events_of, factors_of, intervals_of
 from logcde.errors import EmbeddingError
 from logcde.kernels import threads
 from tests.embedding.reference import CASES, plain, reference
@@ -44,8 +44,9 @@ def test_host_dense_kernels_match_sparse_kernels(depth, counts, time):
     cuts, embedding = Partition.at(points).cuts(streams), Embedding(depth, counts=counts, time=time)
     coordinates, intervals = embedding.coordinates(streams.schema), intervals_of(streams, cuts)
     dense, sparse = (np.full((intervals.size, coordinates.basis.dimension), np.nan) for _ in range(2))
-    host._compose_dense(streams, intervals, coordinates, dense, None)
-    host._compose_sparse(streams, intervals, coordinates, sparse, None)
+    order = np.argsort(intervals.end - intervals.begin, kind="stable")
+    host.compose_dense(events_of(streams), intervals, order, coordinates, dense)
+    host.compose_factors(*factors_of(streams, intervals, coordinates), coordinates, sparse)
     assert_close(dense, sparse, 1e-11)
     np.testing.assert_array_equal(flat(embedding(streams, Partition.at(points))), dense)
 

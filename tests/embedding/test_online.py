@@ -85,6 +85,20 @@ def test_online_observe_many_matches_observe(depth):
         np.testing.assert_allclose(running[n], single.logsig(), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("time", [True, False])
+def test_online_block_reads_the_gap_where_nothing_was_observed(depth, time):
+    embedding, schema = Embedding(depth, time=time), Schema(("a", "b"))
+    block, single = embedding.online(schema), embedding.online(schema)
+    values = np.array([[1.0, 2.0], [np.nan, np.nan], [3.0, np.nan]])
+    running = block.observe_many([1.0, 2.5, 4.0], values)
+    single.observe(1.0, values[0])
+    np.testing.assert_array_equal(running[1], single.logsig(at=2.5))
+    single.observe(4.0, values[2])
+    np.testing.assert_array_equal(running[2], single.logsig())
+    np.testing.assert_array_equal(block.state(), single.state())
+
+
 def test_online_state_and_restore():
     streams, times, values = a_stream(6)
     embedding = Embedding(depth=3)

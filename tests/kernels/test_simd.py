@@ -11,6 +11,7 @@ from logcde.kernels._lane_simd import (
     add_products,
     add_steps,
     load_changes,
+    set_outer,
     store_rows,
 )
 from logcde.kernels._simd import QUAD, add_row
@@ -27,10 +28,14 @@ def call_lanes(target, i, factor, k, source, j, rows):
 
 
 @nb.njit
-def call_changes(target, i, source, a, b, c, d, lag):
-    load_changes(
-        target, nb.uint64(i), source, nb.uint64(a), nb.uint64(b), nb.uint64(c), nb.uint64(d), nb.uint64(lag)
-    )  # fmt: skip
+def call_changes(target, i, source, places, m, lag):
+    load_changes(target, nb.uint64(i), source, places, nb.uint64(m), nb.uint64(lag))
+
+
+@nb.njit
+def call_outer(target, i, base, b, share, factor, k, letters, source, j, rows):
+    u = nb.uint64
+    set_outer(target, u(i), base, u(b), share, factor, u(k), u(letters), source, u(j), u(rows))
 
 
 @pytest.mark.parametrize("size", [0, 1, QUAD, QUAD + 1, 5 * QUAD])
@@ -61,16 +66,29 @@ def test_add_lanes(rows):
     np.testing.assert_allclose(target, expected, atol=1e-14)
 
 
+@pytest.mark.parametrize(("letters", "rows"), [(0, 1), (1, 2), (3, 1), (2, 2)])
+def test_set_outer(letters, rows):
+    target, base, factor, source = np.random.default_rng(0).normal(size=(4, 6 * LANES))
+    expected = target.copy()
+    size = rows * LANES
+    for letter in range(letters):
+        scale = np.tile(factor[(3 - letter) * LANES : (4 - letter) * LANES], rows)
+        change = 0.25 * scale * source[LANES : LANES + size]
+        expected[1 + letter * size : 1 + (letter + 1) * size] = base[letter * size : (letter + 1) * size] + change
+    call_outer(target, 1, base, 0, 0.25, factor, 3 * LANES, letters, source, LANES, rows)
+    np.testing.assert_allclose(target, expected, atol=1e-14)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_load_changes_transposes_four_lanes(dtype):
-    source = np.random.default_rng(0).normal(size=60).astype(dtype)
-    target = np.zeros(5 * LANES)
-    places = (7, 20, 33, 49)
-    call_changes(target, LANES + 4, source, *places, 3)
-    expected = np.zeros((5, LANES))
-    for lane, place in enumerate(places):
-        expected[1:5, 4 + lane] = source[place : place + 4].astype(float) - source[place - 3 : place + 1]
-    np.testing.assert_array_equal(target.reshape(5, LANES), expected)
+def test_load_changes_transposes_all_lanes(dtype):
+    source = np.random.default_rng(0).normal(size=30 * LANES).astype(dtype)
+    target = np.zeros((2 + LANES) * LANES)
+    places = np.array([7, 20, 33, 49, 3, 200, 60, 61], np.uint64)
+    call_changes(target, LANES, source, places, 2, 3)
+    expected = np.zeros((2 + LANES, LANES))
+    for lane, place in enumerate(places.astype(int) + 2):
+        expected[1:-1, lane] = source[place : place + LANES].astype(float) - source[place - 3 : place - 3 + LANES]
+    np.testing.assert_array_equal(target.reshape(2 + LANES, LANES), expected)
 
 
 u = nb.uint64
@@ -108,7 +126,7 @@ def lanes(array, start, stride):
 
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_add_steps(rows):
-    target, factor, source = np.random.default_rng(0).normal(size=(3, 20 * LANES))
+    target, factor, source = np.random.default_rng(0).normal(size=(3, 5 * STEPS * LANES))
     expected = target.copy()
     for row in range(rows):
         change = (lanes(factor, 0, 2 * LANES) * lanes(source, 1 + row * LANES, 3 * LANES)).sum(axis=0)
@@ -118,7 +136,7 @@ def test_add_steps(rows):
 
 
 def test_add_changes():
-    position, source = np.random.default_rng(0).normal(size=(2, 8 * LANES))
+    position, source = np.random.default_rng(0).normal(size=(2, 2 * STEPS * LANES))
     changes, target = lanes(source, 0, 2 * LANES), np.zeros(STEPS * LANES)
     after = position[1 : 1 + LANES] + np.cumsum(changes, axis=0)
     call_position(target, position, 0.25, source)
@@ -127,7 +145,7 @@ def test_add_changes():
 
 
 def test_add_products():
-    total, factor, source = np.random.default_rng(0).normal(size=(3, 8 * LANES))
+    total, factor, source = np.random.default_rng(0).normal(size=(3, 2 * STEPS * LANES))
     sums = total[1 : 1 + LANES] + np.cumsum(lanes(factor, 0, LANES) * lanes(source, 2, LANES), axis=0)
     target = np.zeros(STEPS * LANES)
     call_products(target, total, factor, source)
@@ -136,7 +154,7 @@ def test_add_products():
 
 
 def test_add_pair():
-    level, middle, first, second = np.random.default_rng(0).normal(size=(4, 10 * LANES))
+    level, middle, first, second = np.random.default_rng(0).normal(size=(4, 3 * STEPS * LANES))
     halves, v, w = lanes(middle, 0, LANES), lanes(first, 0, LANES), lanes(second, 3, 2 * LANES)
     after = level[2 : 2 + LANES] + np.cumsum(halves * w, axis=0)
     target = np.zeros(STEPS * LANES)

@@ -1,5 +1,6 @@
 """From observations to one log-signature for each query interval: letters, factors and the four engines."""
 
+from logcde.embedding.arrays import logsignature as logsignature
 from logcde.embedding.coordinates import Coordinates as Coordinates
 from logcde.embedding.device import logsignatures as logsignatures
 from logcde.embedding.embedding import Embedding as Embedding

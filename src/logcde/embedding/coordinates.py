@@ -12,6 +12,7 @@ from jaxtyping import Float64, Int64
 
 from logcde.algebra import Basis
 from logcde.embedding.hat_basis import HatBasis, count_letters
+from logcde.errors import EmbeddingError
 from logcde.kernels.records import Alphabet
 from logcde.streams import ChannelScaler, Schema, SoftBins, Streams
 
@@ -67,7 +68,7 @@ class Coordinates:
     @functools.cached_property
     def basis(self) -> Basis:
         """The Lyndon basis over the letters."""
-        return Basis(self.letters, self.depth)
+        return _basis(self.letters, self.depth)
 
     @functools.cached_property
     def alphabet(self) -> Alphabet:
@@ -124,6 +125,23 @@ class Coordinates:
     def term_support(self) -> Int64[np.ndarray, "support"]:
         """The coordinates that some term changes."""
         return np.flatnonzero(self.term_coordinates.any(axis=0))
+
+
+@functools.lru_cache(maxsize=64)
+def _basis(letters: tuple[str, ...], depth: int) -> Basis:
+    """The same object for the same letters, with all that it has derived."""
+    return Basis(letters, depth)
+
+
+def checked_depth(depth: int | np.integer) -> int:
+    """The depth of a truncation, if it is one.
+
+    >>> checked_depth(np.int64(2))
+    2
+    """
+    if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1:
+        raise EmbeddingError(f"The depth is {depth!r}.", "Choose a whole number, 1 or more.")
+    return int(depth)
 
 
 def values_of(letters: Sequence[str]) -> tuple[int, ...]:

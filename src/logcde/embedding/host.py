@@ -9,33 +9,39 @@ import functools
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from numpy.typing import DTypeLike
 
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import events_of, factors_of, intervals_of
-from logcde.embedding.logsigs import LogSignatures, padded_rows
+from logcde.embedding.logsigs import padded_rows
 from logcde.embedding.sparse import SparseLogSignatures, sizes_of, starts_of
-from logcde.kernels import depth2, depth3, depth_n
+from logcde.kernels import dense_n, depth2, depth3, depth_n
 from logcde.kernels._simd import QUAD
 from logcde.kernels.moved import count_letters, number_letters, put_rows
-from logcde.kernels.records import Alphabet, Factors, Intervals, LogMap, TermMap
+from logcde.kernels.records import Alphabet, Events, Factors, Intervals, LogMap, TermMap
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
 
 DENSE_STATE = 2_000
 """Numbers in the state of one lane above which the sparse kernels, which need less cache, are faster."""
+DENSE_WORK = 1 / 400
+"""The cost of one coordinate of an event that is composed in lanes, in units of one event with few letters."""
 
 
 def embed(
     streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike, threads: int | None = None
-) -> LogSignatures:
-    """Compute one log-signature for each interval between the query points of each series."""
+) -> tuple[Float[np.ndarray, "series interval lie"], Int64[np.ndarray, "series"]]:
+    """Compute one log-signature for each interval between the query points of each series.
+
+    Returns:
+        Coordinates, zero beyond a series' own number of intervals, and these numbers.
+    """
     intervals = intervals_of(streams, cuts)
     lengths = np.diff(cuts.offsets) - 1
     flat = compose(streams, intervals, coordinates, dtype, threads)
-    return LogSignatures(padded_rows(flat, lengths), lengths, coordinates.basis)
+    return padded_rows(flat, lengths), lengths
 
 
 def embed_sparse(
@@ -65,11 +71,11 @@ def embed_sparse(
     values = np.empty(sizes_of(counts, depth).sum(), dtype)
     for members in _alike(counts, channels, offsets, letters, term_letters):
         own = letters[offsets[members[0]] : offsets[members[0] + 1]]
-        whole = len(own) == basis.width and composes_dense(streams, coordinates)
+        whole = len(own) == basis.width and goes_in_lanes(streams, coordinates)
         local = basis if whole else Basis.of_width(len(own), depth)
         rows = np.empty((len(members), local.dimension), dtype)
         if whole:
-            _compose_dense(streams, events.take(members), coordinates, rows, threads)
+            _compose_lanes(streams, events.take(members), coordinates, rows, threads)
         else:
             alphabet = coordinates.alphabet._replace(channels=int(channels[members[0]]), width=len(own))
             given = np.isin(term_letters, own).all()
@@ -95,43 +101,69 @@ def compose(
     out = np.empty((intervals.size, coordinates.basis.dimension), dtype)
     if not intervals.size:
         return out
-    if composes_dense(streams, coordinates) and not in_order:
-        _compose_dense(streams, intervals, coordinates, out, threads)
+    if goes_in_lanes(streams, coordinates) and not in_order:
+        _compose_lanes(streams, intervals, coordinates, out, threads)
     else:
-        _compose_sparse(streams, intervals, coordinates, out, threads)
+        factors, intervals = factors_of(streams, intervals, coordinates, threads)
+        compose_factors(factors, intervals, coordinates, out, threads)
     return out
 
 
-def composes_dense(streams: Streams, coordinates: Coordinates) -> bool:
-    """Whether several intervals are composed at a time: events observe all of few channels, which is all they do."""
-    width, depth = coordinates.basis.width, coordinates.depth
-    state = width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)
+def goes_in_lanes(streams: Streams, coordinates: Coordinates) -> bool:
+    """Whether intervals of these streams are composed several at a time."""
     given = streams.knots is None and streams.change is None  # all that moves the path is in the values
     plain = coordinates.plain and given and not len(coordinates.term_support)
-    return streams.synchronous and plain and state <= DENSE_STATE
+    return streams.synchronous and plain and fits_lanes(coordinates)
 
 
-def _compose_dense(
+def _compose_lanes(
     streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
 ) -> None:
-    width, depth = coordinates.basis.width, coordinates.depth
     events = intervals.end - intervals.begin
     # Small integers are sorted by radix, which is much faster.
     order = np.argsort(events.astype(np.uint16) if events.max() < 2**16 else events, kind="stable")
-    given = (order, intervals, events_of(streams), coordinates.alphabet)
-    work = _work(intervals, coordinates.basis)[order]
+    compose_dense(events_of(streams), intervals, order, coordinates, out, threads)
+
+
+def fits_lanes(coordinates: Coordinates) -> bool:
+    """Whether intervals are composed several at a time where all channels are observed together."""
+    width, depth = coordinates.basis.width, coordinates.depth
+    return (width * (width + 1) // 2 if depth == 2 else tensor_size(width, depth)) <= DENSE_STATE
+
+
+def compose_dense(
+    events: Events,
+    intervals: Intervals,
+    order: Int64[np.ndarray, "interval"],
+    coordinates: Coordinates,
+    out: Float[np.ndarray, "interval lie"],
+    threads: int | None = None,
+) -> None:
+    """Write the log-signature of each interval of events that observe all channels.
+
+    Intervals are taken in `order`, several at a time, so neighbours should have similar numbers of events.
+    """
+    width, depth = coordinates.basis.width, coordinates.depth
+    given = (order, intervals, events, coordinates.alphabet)
+    # Depths two and three have kernels of their own.
+    cost = (1 if depth in (2, 3) else 5) * DENSE_WORK * (coordinates.basis.dimension + 12)
+    work = ((intervals.end - intervals.begin + 1) * cost)[order]
     if depth == 2:
         spread(depth2.compose_dense, work, *given, out, threads=threads)
     elif depth == 3:
         spread(depth3.compose_dense, work, *given, shell_map(width), out, threads=threads)
     else:
-        spread(depth_n.compose_dense, work, *given, log_map(width, depth), out, threads=threads)
+        spread(dense_n.compose_dense, work, *given, lane_map(width, depth), out, threads=threads)
 
 
-def _compose_sparse(
-    streams: Streams, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None
+def compose_factors(
+    factors: Factors,
+    intervals: Intervals,
+    coordinates: Coordinates,
+    out: Float[np.ndarray, "interval lie"],
+    threads: int | None = None,
 ) -> None:
-    factors, intervals = factors_of(streams, intervals, coordinates, threads)
+    """Write the log-signature of each interval of factors."""
     support = tuple(coordinates.term_support.tolist())
     _compose_factors(factors, intervals, coordinates.alphabet, coordinates.basis, support, out, threads)
 
@@ -176,12 +208,12 @@ def elements(
     factors: Factors, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None = None
 ) -> None:
     """Write the group element of each interval as kernels represent it: at depth two, the log-signature itself."""
-    basis, support = coordinates.basis, tuple(coordinates.term_support.tolist())
     if coordinates.depth == 2:
-        _compose_factors(factors, intervals, coordinates.alphabet, basis, support, out, threads)
-    else:
-        given = (intervals, factors, coordinates.alphabet, term_map(basis, support))
-        spread(depth_n.compose, _work(intervals, basis), *given, out, threads=threads)
+        compose_factors(factors, intervals, coordinates, out, threads)
+        return
+    basis, support = coordinates.basis, tuple(coordinates.term_support.tolist())
+    given = (intervals, factors, coordinates.alphabet, term_map(basis, support))
+    spread(depth_n.compose, _work(intervals, basis), *given, out, threads=threads)
 
 
 def logarithms(group: np.ndarray, coordinates: Coordinates, out: np.ndarray, threads: int | None = None) -> None:
@@ -213,6 +245,12 @@ def tensor_size(width: int, depth: int) -> int:
 def log_map(width: int, depth: int) -> LogMap:
     """Where `logcde.kernels.depth_n` has the words that make up the coordinates of a `Basis`."""
     return _log_map(width, depth, lambda mirrored, level: _position(mirrored, level, width, depth))
+
+
+@functools.cache
+def lane_map(width: int, depth: int) -> LogMap:
+    """Where `logcde.kernels.dense_n` has these words."""
+    return _log_map(width, depth, lambda mirrored, level: _position(mirrored, level, width, depth, width))
 
 
 @functools.cache
@@ -271,19 +309,20 @@ def _padded(width: int) -> int:
     return -(-width // QUAD) * QUAD
 
 
-def _level_start(width: int, depth: int, level: int) -> int:
+def _level_start(width: int, depth: int, level: int, row: int | None = None) -> int:
     lines = sum(width ** (n - 1) for n in range(1, level))
     if level == depth + 1 and depth > 1:  # of the last level, only a prefix for each last letter
         lines += width ** (depth - 3) * (width * (width + 1) // 2) - width ** (depth - 1) if depth > 2 else 0
-    return lines * _padded(width)
+    return lines * (_padded(width) if row is None else row)
 
 
-def _position(mirrored: np.ndarray, level: int, width: int, depth: int) -> np.ndarray:
+def _position(mirrored: np.ndarray, level: int, width: int, depth: int, row: int | None = None) -> np.ndarray:
+    """The place of words in a tensor whose first letter has a row of this length, by default padded to whole quads."""
     if level == depth and depth > 1:
         last, rest = np.divmod(mirrored, width ** (level - 1))
         mirrored = rest + width ** (level - 2) * (last * (last + 1) // 2)
     line, first = np.divmod(mirrored, width)
-    return _level_start(width, depth, level) + line * _padded(width) + first
+    return _level_start(width, depth, level, row) + line * (_padded(width) if row is None else row) + first
 
 
 def _shell_position(mirrored: np.ndarray, level: int, width: int) -> np.ndarray:

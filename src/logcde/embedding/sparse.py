@@ -128,8 +128,8 @@ class SparseLogSignatures(eqx.Module):
         return out
 
     def scaled(self, factors: Float[np.ndarray, "letter"]) -> "SparseLogSignatures":
-        """The log-signatures of the path with each letter multiplied by its factor."""
-        values = np.array(self.values)
+        """The log-signatures of the path with each letter multiplied by its factor, in double precision."""
+        values = np.array(self.values, np.float64)
         for group in self._groups():
             own, some = (
                 factors[self.letters[group.letters]],

@@ -122,7 +122,8 @@ def choose_embedding(
     counting = _choose_counts(counts)
     kept = _count_kept(Embedding(1, counting.value, time), partition, streams)
     deep = _choose_depth(depth, counting.value, time, streams, filled, kept)
-    embedding = Embedding(deep.value, counting.value, time, np.float64, fitted)
+    # Networks compute in single precision. Sums are in double precision, and rounded once, as they are online.
+    embedding = Embedding(deep.value, counting.value, time, np.float32, fitted)
     sparse = _choose_sparse(embedding.basis(streams.schema).dimension, deep.value, kept)
     return embedding, {choice.name: choice for choice in (scaling, counting, deep, sparse)}
 

@@ -7,11 +7,11 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from logcde.kernels._simd import QUAD, QUAD_TYPE, add_product, instruction, spread_number, vector
+from logcde.kernels._simd import QUAD, add_product, instruction, spread_number, vector
 
 LANES = 8
 """Intervals that are composed together."""
-STEPS = 4
+STEPS = 8
 """Events that are composed together."""
 
 
@@ -34,6 +34,43 @@ def add_lanes(typingctx, target, i, factor, k, source, j, rows):
                 scale,
                 vector(context, builder, array_types[4], source, builder.add(j, r), LANES),
             )
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def set_outer(typingctx, target, i, base, b, share, factor, k, letters, source, j, rows):
+    """Letter by letter, and row by row within: target[i ...] = base[b ...] + share * factor[k ...] * source[j ...].
+
+    Rows of the target and of the base go on from letter to letter, those of the source begin again, and the factor
+    moves back by LANES.
+    """
+    place = types.uint64
+    signature = types.void(
+        target, place, base, place, types.float64, factor, place, place, source, place, place
+    )  # fmt: skip
+
+    def codegen(context, builder, signature, args):
+        array_types = signature.args
+        target, i, base, b, share, factor, k, letters, source, j, rows = args
+        flags, lanes = ("contract",), ir.Constant(rows.type, LANES)
+        shares = spread_number(builder, share, LANES)
+        end = builder.mul(rows, lanes)
+        with cgutils.for_range(builder, letters) as loop:
+            back = builder.sub(k, builder.mul(loop.index, lanes))
+            scale = builder.load(vector(context, builder, array_types[5], factor, back, LANES), align=8)
+            scale = builder.fmul(shares, scale)
+            first = builder.mul(loop.index, end)
+            here, there = builder.add(i, first), builder.add(b, first)
+            with cgutils.for_range_slice(builder, ir.Constant(rows.type, 0), end, lanes, inc=True) as (r, _):
+                read = [
+                    builder.load(vector(context, builder, kind, array, builder.add(place, r), LANES), align=8)
+                    for kind, array, place in ((array_types[2], base, there), (array_types[8], source, j))
+                ]
+                total = builder.fadd(read[0], builder.fmul(scale, read[1], flags=flags), flags=flags)
+                address = vector(context, builder, array_types[0], target, builder.add(here, r), LANES)
+                builder.store(total, address, align=8)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -176,49 +213,71 @@ def add_pair(typingctx, target, i, level, q, middle, m, first, a, a_step, second
     return signature, codegen
 
 
+def _mixed(builder, left, right, lanes):
+    """A vector of some numbers of two others; those of the second follow those of the first."""
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), [ir.IntType(32)(lane) for lane in lanes])
+    return builder.shuffle_vector(left, right, mask)
+
+
 def _transposed(builder, a, b, c, d):
     """Transpose a matrix of four vectors of four numbers."""
-
-    def mixed(left, right, lanes):
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), QUAD), [ir.IntType(32)(lane) for lane in lanes])
-        return builder.shuffle_vector(left, right, mask)
-
-    low_ab, high_ab = mixed(a, b, (0, 4, 2, 6)), mixed(a, b, (1, 5, 3, 7))
-    low_cd, high_cd = mixed(c, d, (0, 4, 2, 6)), mixed(c, d, (1, 5, 3, 7))
+    low_ab, high_ab = _mixed(builder, a, b, (0, 4, 2, 6)), _mixed(builder, a, b, (1, 5, 3, 7))
+    low_cd, high_cd = _mixed(builder, c, d, (0, 4, 2, 6)), _mixed(builder, c, d, (1, 5, 3, 7))
     return (
-        mixed(low_ab, low_cd, (0, 1, 4, 5)),
-        mixed(high_ab, high_cd, (0, 1, 4, 5)),
-        mixed(low_ab, low_cd, (2, 3, 6, 7)),
-        mixed(high_ab, high_cd, (2, 3, 6, 7)),
+        _mixed(builder, low_ab, low_cd, (0, 1, 4, 5)),
+        _mixed(builder, high_ab, high_cd, (0, 1, 4, 5)),
+        _mixed(builder, low_ab, low_cd, (2, 3, 6, 7)),
+        _mixed(builder, high_ab, high_cd, (2, 3, 6, 7)),
     )
 
 
-@instruction
-def load_changes(typingctx, target, i, source, a, b, c, d, lag):
-    """target[i + r LANES + l] = source[p + r] - source[p + r - lag], for l, p in enumerate((a, b, c, d)), r < 4.
+def _transposed_lanes(builder, rows):
+    """Transpose a matrix of eight vectors of eight numbers.
 
-    Loads four consecutive changes of each of four lanes. `source` may have single precision, changes have double.
+    Blocks of one number, then of two, then of four change places with those across the diagonal: three shuffles of a
+    pair of rows at a time.
+    """
+    for size in (1, 2, 4):
+        first = [i for i in range(LANES) if not i & size]  # the places that keep their numbers in the upper row
+        rows = list(rows)
+        for i in first:
+            above, below = rows[i], rows[i + size]
+            rows[i] = _mixed(builder, above, below, [c if not c & size else c - size + LANES for c in range(LANES)])
+            rows[i + size] = _mixed(
+                builder, above, below, [c + size if not c & size else c + LANES for c in range(LANES)]
+            )
+    return rows
+
+
+@instruction
+def load_changes(typingctx, target, i, source, places, m, lag):
+    """target[i + r LANES + l] = source[p + r] - source[p + r - lag], for p = places[l] + m, l < LANES, r < LANES.
+
+    Loads LANES consecutive changes of each lane. `source` may have single precision, changes have double.
     """
     place = types.uint64
-    signature = types.void(target, place, source, place, place, place, place, place)
+    signature = types.void(target, place, source, places, place, place)
 
     def codegen(context, builder, signature, args):
         array_types = signature.args
-        target, i, source, *places, lag = args
-
+        target, i, source, places, m, lag = args
         single = array_types[2].dtype == types.float32
+        data = context.make_array(array_types[3])(context, builder, places).data
 
         def read(position):
             # Aligned to one number only: rows start anywhere.
-            numbers = builder.load(
-                vector(context, builder, array_types[2], source, position, QUAD), align=4 if single else 8
-            )
-            return builder.fpext(numbers, QUAD_TYPE) if single else numbers
+            address = vector(context, builder, array_types[2], source, position, LANES)
+            numbers = builder.load(address, align=4 if single else 8)
+            return builder.fpext(numbers, ir.VectorType(ir.DoubleType(), LANES)) if single else numbers
 
-        changes = [builder.fsub(read(place), read(builder.sub(place, lag))) for place in places]
-        for r, row in enumerate(_transposed(builder, *changes)):
+        changes = []
+        for lane in range(LANES):
+            start = builder.load(builder.gep(data, [ir.Constant(ir.IntType(64), lane)]))
+            here = builder.add(start, m)
+            changes.append(builder.fsub(read(here), read(builder.sub(here, lag))))
+        for r, row in enumerate(_transposed_lanes(builder, changes)):
             position = builder.add(i, ir.Constant(i.type, r * LANES))
-            builder.store(row, vector(context, builder, array_types[0], target, position, QUAD), align=8)
+            builder.store(row, vector(context, builder, array_types[0], target, position, LANES), align=8)
         return context.get_dummy_value()
 
     return signature, codegen

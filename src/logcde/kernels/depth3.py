@@ -20,7 +20,7 @@ from logcde.kernels.lanes import (
     load_steps,
     longest_of,
     prefetch_group,
-    store_lanes,
+    store_coordinates,
 )
 from logcde.kernels.records import LaneGroup
 
@@ -107,7 +107,6 @@ def compose_dense(first, last, order, intervals, events, alphabet, log_map, out)
     """
     times, values = events.times, events.value
     channels, counts, timed = alphabet.channels, alphabet.counted, alphabet.timed
-    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient = log_map
     moving = 2 * channels if counts else channels
     width = moving + 1 if timed else moving
     d = index(width)
@@ -165,11 +164,4 @@ def compose_dense(first, last, order, intervals, events, alphabet, log_map, out)
                             state[lane] = now
                 add_words(width, timed, source, move, step, middle, before, gaps, during, state)
         take_logarithm(width, scale, state)
-        for c in range(index(out.shape[1])):
-            for lane in range(lanes):
-                coordinates[c * lanes + lane] = lead_sign[c] * state[lead_position[c] * lanes + lane]
-        for e in range(index(rest_position.size)):
-            c = rest_coordinate[e] * lanes
-            for lane in range(lanes):
-                coordinates[c + lane] += rest_coefficient[e] * state[rest_position[e] * lanes + lane]
-        store_lanes(group, coordinates, out)
+        store_coordinates(group, state, log_map, coordinates, out)

@@ -15,10 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from logcde.kernels._jit import index, kernel, scratch
-from logcde.kernels._lane_simd import LANES, add_lanes
 from logcde.kernels._simd import QUAD, add_gap, add_row
-from logcde.kernels.lanes import BLOCK, block_places, load_elapsed, load_steps, longest_of, prefetch_group
-from logcde.kernels.records import LaneGroup, Layout
+from logcde.kernels.records import Layout
 
 
 class Workspace(NamedTuple):
@@ -288,103 +286,3 @@ def logarithms(first, last, elements, width, depth, log_map, out):
     new = scratch(elements.shape[1])
     for q in range(first, last):
         logarithm(elements[q], layout, log_map, old, new, out[q])
-
-
-@kernel
-def dense_step(moves, low, high, layout, tensor, partial):
-    """Multiply every lane of `tensor` by the exponential of letters `low` to `high`, as `advance` does.
-
-    `moves` holds the lanes of all letters, then one set of lanes as scratch space.
-    """
-    depth, power, offset = layout.depth, layout.power, layout.offset
-    one = index(1)
-    lanes = index(LANES)
-    begin = index(low)
-    end = index(high)
-    d = power[1]
-    scaled = d * lanes
-    for top in range(depth, 1, -1):
-        for i in range(offset[top] * lanes):
-            partial[i] = tensor[i]
-        for i in range(begin * lanes, end * lanes):
-            partial[i] += moves[i] / top
-        for m in range(2, top):
-            for k in range(begin, end):
-                for lane in range(lanes):
-                    moves[scaled + lane] = moves[k * lanes + lane] / (top - m + 1)
-                row = (offset[m] + k * power[m - 1]) * lanes
-                add_lanes(partial, row, moves, scaled, partial, offset[m - 1] * lanes, power[m - 1])
-        for k in range(begin, end):
-            row = (offset[top] + k * power[top - 1]) * lanes
-            size = power[top - 1]
-            if top == depth:
-                row = (offset[top] + power[top - 2] * (k * (k + one) // index(2))) * lanes
-                size = (k + one) * power[top - 2]
-            add_lanes(tensor, row, moves, k * lanes, partial, offset[top - 1] * lanes, size)
-    for i in range(begin * lanes, end * lanes):
-        tensor[i] += moves[i]
-
-
-@kernel
-def compose_dense(first, last, order, intervals, events, alphabet, log_map, out):
-    """Write the log-signatures of intervals `order[first]` to `order[last]`, where events observe all channels.
-
-    See `logcde.kernels.lanes`. At depth three, `logcde.kernels.depth3` is faster.
-    """
-    begin, end, times, values = intervals.begin, intervals.end, events.times, events.value
-    channels, counts, timed, depth = alphabet.channels, alphabet.counted, alphabet.timed, alphabet.depth
-    moving = 2 * channels if counts else channels
-    width = moving + (1 if timed else 0)
-    one = index(1)
-    lanes = index(LANES)
-    layout = layout_of(width, depth, 1)
-    size = np.int64(layout.offset[depth + 1])
-    tensor = scratch(size * LANES)
-    partial = scratch(size * LANES)
-    moves = scratch((width + 1) * LANES)
-    places = block_places()
-    steps = scratch(BLOCK * channels * LANES)
-    elapsed = scratch(BLOCK * LANES)
-    before = scratch(LANES)
-    padded = layout_of(width, depth, QUAD)
-    padded_line = padded.power[1]
-    padded_size = np.int64(padded.offset[depth + 1])
-    single = scratch(padded_size)
-    old = scratch(padded_size)
-    new = scratch(padded_size)
-    for at in range(first, last, LANES):
-        live = min(LANES, last - at)
-        group = LaneGroup(order, at, live)
-        longest = longest_of(group, intervals)
-        if timed:
-            longest += 1  # the gap after the last event
-        tensor[:] = 0.0
-        before[:] = 0.0
-        for k in range(0, longest, BLOCK):
-            n = min(BLOCK, longest - k)
-            load_steps(group, k, n, intervals, events, channels, places, steps)
-            if k + BLOCK >= longest:
-                prefetch_group(order, at + LANES, last, intervals, values, channels)
-            if timed:
-                load_elapsed(group, k, n, intervals, times, elapsed)
-            for s in range(index(n)):
-                if timed:
-                    for lane in range(lanes):
-                        moves[lane] = elapsed[s * lanes + lane] - before[lane]
-                        before[lane] = elapsed[s * lanes + lane]
-                    dense_step(moves, 0, 1, layout, tensor, partial)
-                for i in range(index(channels)):
-                    for lane in range(lanes):
-                        moves[(index(width) - one - i) * lanes + lane] = steps[(s * index(channels) + i) * lanes + lane]
-                if counts:
-                    for lane in range(live):
-                        q = order[at + lane]
-                        counted = 1.0 if begin[q] + k + np.int64(s) < end[q] else 0.0
-                        for i in range(index(channels), index(moving)):
-                            moves[(index(width) - one - i) * lanes + index(lane)] = counted
-                dense_step(moves, width - moving, width, layout, tensor, partial)
-        for lane in range(index(live)):
-            for line in range(index(size // width)):
-                for u in range(index(width)):
-                    single[line * padded_line + u] = tensor[(line * index(width) + u) * lanes + lane]
-            logarithm(single, padded, log_map, old, new, out[order[index(at) + lane]])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from logcde.kernels._jit import index, kernel
+from logcde.kernels._jit import index, inlined, kernel
 from logcde.kernels._lane_simd import LANES, STEPS, load_changes, store_rows
 from logcde.kernels._simd import prefetch
 
@@ -46,7 +46,7 @@ def longest_of(group, intervals):
     return longest
 
 
-@kernel
+@inlined
 def load_steps(group, k, n, intervals, events, channels, places, moves):
     """Fill `moves` with the changes at events k to k + n of each lane's interval, zero beyond its end.
 
@@ -61,38 +61,37 @@ def load_steps(group, k, n, intervals, events, channels, places, moves):
     d = index(channels)
     lanes = index(LANES)
     filled = index((n + STEPS - 1) // STEPS * STEPS) * d
-    length[:] = 0
-    for lane in range(live):
-        q = order[first + lane]
+    common = filled
+    skip = index(0)
+    for lane in range(LANES):
+        # Idle lanes repeat the last one: nobody reads them, and all lanes are loaded at once.
+        q = order[first + min(lane, live - 1)]
         place[lane] = index(begin[q] + k) * d
         length[lane] = index(max(0, min(n, end[q] - begin[q] - k))) * d
-    for four in range(0, LANES, 4):
-        skip = index(0)
-        if k == 0:
-            for lane in range(four, min(four + 4, live)):
-                q = order[first + lane]
-                if begin[q] == offsets[series[q]] and length[lane] > 0:
-                    skip = d
-        common = min(min(length[four], length[four + 1]), min(length[four + 2], length[four + 3]))
-        m = skip
-        while m + index(4) <= common:
-            load_changes(
-                moves, m * lanes + index(four), values,
-                place[four] + m, place[four + 1] + m, place[four + 2] + m, place[four + 3] + m, d,
-            )  # fmt: skip
-            m += index(4)
-        for lane in range(four, four + 4):
-            if skip > 0 and length[lane] > 0:
-                q = order[first + lane]
-                for entry in range(d):
-                    p = place[lane] + entry
-                    previous = np.float64(values[p - d]) if begin[q] != offsets[series[q]] else 0.0
-                    moves[entry * lanes + index(lane)] = values[p] - previous
-            for entry in range(m, length[lane]):
+        common = min(common, length[lane])
+        if k == 0 and begin[q] == offsets[series[q]]:
+            skip = d
+    m = skip
+    if common >= skip + lanes:
+        while m + lanes < common:
+            load_changes(moves, m * lanes, values, place, m, d)
+            m += lanes
+        load_changes(moves, (common - lanes) * lanes, values, place, common - lanes, d)  # the last ones, some again
+        m = common
+    if m == filled and skip == index(0):
+        return
+    for lane in range(LANES):
+        if skip > 0 and length[lane] > 0:
+            q = order[first + min(lane, live - 1)]
+            for entry in range(d):
                 p = place[lane] + entry
-                moves[entry * lanes + index(lane)] = np.float64(values[p]) - np.float64(values[p - d])
-            for entry in range(length[lane], filled):
-                moves[entry * lanes + index(lane)] = 0.0
+                previous = np.float64(values[p - d]) if begin[q] != offsets[series[q]] else 0.0
+                moves[entry * lanes + index(lane)] = values[p] - previous
+        for entry in range(m, length[lane]):
+            p = place[lane] + entry
+            moves[entry * lanes + index(lane)] = np.float64(values[p]) - np.float64(values[p - d])
+        for entry in range(length[lane], filled):
+            moves[entry * lanes + index(lane)] = 0.0
 
 
 @kernel
@@ -170,3 +169,18 @@ def store_lanes(group, coordinates, out):
     for lane in range(index(live)):
         for o in range(whole, size):
             out[order[index(first) + lane], o] = coordinates[o * lanes + lane]
+
+
+@kernel
+def store_coordinates(group, logarithm, log_map, coordinates, out):
+    """Write the Lyndon coordinates of each lane of `logarithm`; `coordinates` is scratch space for their lanes."""
+    lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient = log_map
+    lanes = index(LANES)
+    for c in range(index(out.shape[1])):
+        for lane in range(lanes):
+            coordinates[c * lanes + lane] = lead_sign[c] * logarithm[lead_position[c] * lanes + lane]
+    for e in range(index(rest_position.size)):
+        c = rest_coordinate[e] * lanes
+        for lane in range(lanes):
+            coordinates[c + lane] += rest_coefficient[e] * logarithm[rest_position[e] * lanes + lane]
+    store_lanes(group, coordinates, out)

@@ -12,7 +12,7 @@ take as long again. Inside, arrays are grouped into the records that other kerne
 import numpy as np
 
 from logcde.kernels import depth2, depth_n
-from logcde.kernels._jit import index, kernel, quick
+from logcde.kernels._jit import index, kernel, quick, scratch
 from logcde.kernels._simd import QUAD, add_row, set_row
 from logcde.kernels.records import Alphabet, Factors, LogMap, TermMap
 
@@ -319,13 +319,29 @@ def read_tensor(
 
 @kernel
 def follow_tensor(state, times, values, channels, terms, term_map, log_map, out):
-    """As `follow_area`, at depths other than two."""
+    """As `follow_area`, at depths other than two: `observe_tensor` and `read_tensor` with the same scratch space."""
+    letters, amounts, offsets = entries(state)
+    alphabet = alphabet_of(state)
+    layout = depth_n.layout_of(alphabet.width, alphabet.depth, QUAD)
+    elements = state[body(alphabet.channels) :]
+    workspace = depth_n.workspace_of(alphabet.width, elements.size, term_map.offsets.size > 1)
+    old, new = scratch(elements.size), scratch(elements.size)
+    rows = np.zeros((LAST + 1, terms.shape[1]))
+    factors = Factors(state, offsets, letters, amounts, rows)
     for n in range(times.size):
-        observe_tensor(
-            state, times[n], values[n], terms[n], term_map.offsets, term_map.position, term_map.coefficient
-        )  # fmt: skip
+        t = times[n]
+        if take(state, t, values[n], letters, amounts, offsets) > 0:
+            for c in range(terms.shape[1]):
+                rows[LAST, c] = terms[n, c]
+            depth_n.advance(
+                LAST, LAST + 1, state[NOW], t, factors, alphabet, layout, term_map, elements, workspace
+            )  # fmt: skip
+            state[NOW] = t
         state[HEAD + channels : HEAD + values.shape[1]] = 0.0
-        read_tensor(
-            state, times[n], log_map.lead_position, log_map.lead_sign,
-            log_map.rest_coordinate, log_map.rest_position, log_map.rest_coefficient, out[n],
-        )  # fmt: skip
+        if state[NOW] == t or not alphabet.timed:
+            depth_n.logarithm(elements, layout, log_map, old, new, out[n])
+        else:  # nothing was observed: the gap is read, but does not change the state
+            read_tensor(
+                state, t, log_map.lead_position, log_map.lead_sign,
+                log_map.rest_coordinate, log_map.rest_position, log_map.rest_coefficient, out[n],
+            )  # fmt: skip

@@ -29,11 +29,10 @@ def spread(run: Callable[..., object], work: np.ndarray, *arguments: object, thr
     >>> done
     [(0, 3)]
     """
-    total = np.cumsum(work)
-    workers = cores() if threads is None else threads
-    if not len(total) or workers == 1 or total[-1] < SMALL:
-        run(0, len(total), *arguments)
+    if threads == 1 or work.sum() < SMALL or (workers := cores() if threads is None else threads) == 1:
+        run(0, len(work), *arguments)
         return
+    total = np.cumsum(work)
     # Several pieces for each thread, so that a slow one does not keep the others waiting.
     pieces = 4 * workers
     edges = np.unique([0, *np.searchsorted(total, total[-1] * np.arange(1, pieces) / pieces), len(total)])

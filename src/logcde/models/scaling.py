@@ -47,7 +47,7 @@ def movements_of(logsigs: ManySteps, basis: Basis) -> Movements:
     2
     """
     if not isinstance(logsigs, SparseSteps):
-        increments = np.asarray(logsigs, np.float64)[..., : basis.width]
+        increments = np.asarray(logsigs)[..., : basis.width].astype(np.float64)
         squares = np.square(increments).reshape(-1, basis.width).sum(axis=0)
         return Movements(increments.sum(axis=1), squares, int(increments.any(axis=-1).sum()))
     interval, amounts = map(np.asarray, jax.jit(jax.vmap(SparseSteps.increments))(logsigs))

@@ -167,12 +167,15 @@ def scaled_inputs(
     limited = isinstance(scaling, SoftLimit)
     inner = scaling.scaling if limited else scaling
     assert isinstance(inner, IncrementRMSScaling)
+    # In double precision: scales, and numbers in the units of the data, may be beyond the range of single precision.
     if isinstance(logsigs, SparseLogSignatures):
         scaled = logsigs.scaled(inner.scale(logsigs.basis.truncate(1))).values
     else:
-        scaled = logsigs.values * inner.scale(logsigs.basis)
+        scaled = np.multiply(logsigs.values, inner.scale(logsigs.basis), dtype=np.float64)
     if limited:
-        scaled = scaling.limit * np.tanh(scaled / scaling.limit)
+        np.divide(scaled, scaling.limit, out=scaled)
+        np.tanh(scaled, out=scaled)
+        scaled *= scaling.limit
     inputs = Inputs.of(eqx.tree_at(lambda tree: tree.values, logsigs, scaled))
     if queries is None:
         return inputs
