@@ -5,8 +5,8 @@ v_K = h, v_(k-1) = h + A v_k / k, with result v_0. A is first divided into equal
 x^K / (K + 1)! bounds the relative backward error for norm x, and K is the first for which this is below rounding.
 Matrices have axes (series, interval, row, column, block), states (series, interval, row, block); blocks go into lanes.
 
-The callers of both kernels know `size`, the number of rows of a matrix, as a constant. The compiler specialises the
-kernels to every size and unrolls all operations on a matrix.
+The caller of both kernels, `flow_ffi`, knows `size`, the number of rows of a matrix, as a constant. The compiler
+specialises the kernels to every size and unrolls all operations on a matrix.
 """
 
 import math
@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from logcde.kernels._block_simd import WIDE, add_outer, add_rows, affine, copy_rows, descend, largest_norm
-from logcde.kernels._jit import index, inlined, kernel
+from logcde.kernels._jit import index, inlined, merged
 
 WIDEST = 16
 """Matrices up to this size go into lanes, one in each; larger ones are few, see `dense_flow`."""
@@ -85,7 +85,7 @@ def climb(powers, matrix, size, portion, inverse, terms):
         affine(powers, v + vector, powers, index(0), matrix, index(0), vector, right, powers, v, index(size), scale)
 
 
-@kernel
+@merged
 def act(matrices, hidden, reach, exact, out, size):
     """Write the state after every interval. Unless `exact`, flows are 1 + A instead of exp(A)."""
     series, intervals, _, _, blocks = matrices.shape
@@ -115,7 +115,7 @@ def act(matrices, hidden, reach, exact, out, size):
                 scatter(states, at * size * blocks, now, h, size, blocks, chunk)
 
 
-@kernel
+@merged
 def act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hidden, size):
     """Write the cotangents of all matrices and initial states, given those of the states after every interval."""
     series, intervals, _, _, blocks = matrices.shape
