@@ -1,9 +1,9 @@
 """Where compiled programs are kept between processes, if the user names a folder: `LOGCDE_CACHE_DIR`.
 
-Numba keeps kernels anyway, next to their source or in the user's cache directory. XLA keeps nothing by itself; most of the
-first seconds of a process are its compilations. Its programs are kept in a folder that the user chose, never in another
-one: they are as many as there are shapes and are not removed by themselves, and whoever can write to the folder decides
-what later processes run.
+Numba keeps kernels anyway, next to their source or in the user's cache directory. XLA keeps nothing by itself, and most
+of the first seconds of a process are its compilations. Its programs are kept in a folder that the user chose, never in
+another one: they are as many as there are shapes and are not removed by themselves, and whoever can write to the folder
+decides what later processes run.
 """
 
 import os
@@ -12,17 +12,12 @@ from pathlib import Path
 VARIABLE = "LOGCDE_CACHE_DIR"
 
 
-def chosen_folder() -> Path | None:
-    """The folder that the user names, None without one."""
-    name = os.environ.get(VARIABLE)
-    return Path(name).expanduser().absolute() if name else None
-
-
 def use_chosen_folder() -> None:
     """Keep kernels and programs in the chosen folder, if there is one. Settings of Numba and JAX take precedence."""
-    folder = chosen_folder()
-    if folder is None:
+    name = os.environ.get(VARIABLE)
+    if not name:
         return
+    folder = Path(name).expanduser().absolute()
     import jax
     import numba
     from jax.experimental.compilation_cache import compilation_cache

@@ -12,7 +12,7 @@ from logcde.flows import scan as flow_scan
 from logcde.flows.scan import act
 from logcde.kernels import flow_ffi as kernels
 
-SHAPES = [(4, 4, 32), (3, 8, 8), (3, 4, 3), (2, 1, 20), (2, 3, 9), (2, 20, 2)]
+SHAPES = [(4, 4, 32), (3, 8, 8), (3, 4, 3), (2, 1, 20), (2, 3, 9), (2, 16, 3), (2, 20, 2)]
 
 
 def _sample(shape, scale, dtype=np.float64, seed=0):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import tyro
 
-from logcde._cache import VARIABLE, chosen_folder
+from logcde._cache import VARIABLE
 from logcde.cli.output import progress_bar
 from logcde.errors import LogcdeError, ModelError
 
@@ -48,7 +48,7 @@ class Warm:
         if not self.depth or not self.block or min(self.depth) < 1 or min(self.block) < 1:
             raise ModelError("--depth and --block must be positive.")
         try:
-            sys.stdout.write(_report(list(self._steps())))
+            sys.stdout.write(report_of(list(self._steps())))
         except KeyboardInterrupt:
             sys.stderr.write("logcde: stopped. What was compiled is kept.\n")
             return 130
@@ -68,17 +68,23 @@ class Warm:
                 )
 
 
-def _report(steps: list[Step]) -> str:
-    """Run all steps, and say what they added to the caches."""
+def cache_folders() -> tuple[Path | None, Path | None]:
+    """Where Numba keeps kernels and JAX keeps programs, None if nowhere."""
     import jax
 
     from logcde.kernels._jit import scratch
 
     kernels, programs = scratch.stats.cache_path, jax.config.jax_compilation_cache_dir
+    return kernels and Path(kernels), programs and Path(programs)
+
+
+def report_of(steps: list[Step]) -> str:
+    """Run all steps, and say what they added to the caches."""
+    kernels, programs = cache_folders()
     if kernels is None:
         raise LogcdeError("Compiled kernels cannot be kept.", f"Set {VARIABLE} to a folder that can be written.")
-    places = {"kernels": (Path(kernels), "*.nbc"), "programs": (programs and Path(programs), "*-cache")}
-    before = {what: _count(*place) for what, place in places.items()}
+    places = [("kernels", kernels, "*.nbc")] + ([("programs", programs, "*-cache")] if programs else [])
+    before = [_count(folder, pattern) for _, folder, pattern in places]
     lines = []
     with progress_bar("compiling", len(steps), "steps") as report:
         for label, job in steps:
@@ -86,16 +92,16 @@ def _report(steps: list[Step]) -> str:
             job()
             lines.append(f"{label}: {time.perf_counter() - start:.1f} s")
             report(1)
-    for what, place in places.items():
-        if place[0]:
-            lines.append(f"{_count(*place) - before[what]} {what} compiled, {_count(*place)} in {place[0]}")
-    if chosen_folder() is None and not programs:
+    for (what, folder, pattern), known in zip(places, before, strict=True):
+        now = _count(folder, pattern)
+        lines.append(f"{now - known} {what} compiled, {now} in {folder}")
+    if programs is None:
         lines.append(f"No programs of XLA are kept: set {VARIABLE} to a folder of yours to keep them.")
     return "\n".join(lines) + "\n"
 
 
-def _count(folder: Path | None, pattern: str) -> int:
-    return sum(1 for _ in folder.glob(pattern)) if folder else 0
+def _count(folder: Path, pattern: str) -> int:
+    return sum(1 for _ in folder.glob(pattern))
 
 
 def _embed(depth: int) -> None:

@@ -18,7 +18,7 @@ from logcde.embedding.factors import events_of, factors_of, intervals_of
 from logcde.embedding.logsigs import LogSignatures
 from logcde.kernels import depth2, depth3, depth_n
 from logcde.kernels._simd import QUAD
-from logcde.kernels.records import Factors, Intervals, LogMap, TermMap
+from logcde.kernels.records import Factors, Intervals, LogMap, TermMap, read_only
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
 
@@ -94,7 +94,7 @@ def _compose_sparse(
         elements(factors, intervals, coordinates, out, threads)
         return
     maps = (term_map(coordinates), log_map(coordinates.basis.width, coordinates.depth))
-    given = (intervals, factors, coordinates.alphabet, *maps)
+    given = (read_only(intervals), read_only(factors), coordinates.alphabet, *maps)
     spread(depth_n.compose_logarithms, _work(intervals, coordinates), *given, out, threads=threads)
 
 
@@ -102,7 +102,7 @@ def elements(
     factors: Factors, intervals: Intervals, coordinates: Coordinates, out: np.ndarray, threads: int | None = None
 ) -> None:
     """Write the group element of each interval as kernels represent it: at depth two, the log-signature itself."""
-    work, given = _work(intervals, coordinates), (intervals, factors, coordinates.alphabet)
+    work, given = _work(intervals, coordinates), (read_only(intervals), read_only(factors), coordinates.alphabet)
     if coordinates.depth == 2:
         term_area = coordinates.term_support - coordinates.basis.width
         spread(depth2.compose, work, *given, term_area, out, threads=threads)

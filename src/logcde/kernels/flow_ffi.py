@@ -2,8 +2,8 @@
 
 A C function exists once for each size and precision of a matrix; it is compiled when it is first needed. XLA's handlers
 and the kernels of `serve` call it by its address instead of containing a copy of it, so they are small and serve all
-sizes. Addresses differ between processes, and machine code that contains one cannot be cached; so servers are passed the
-address, and handlers, which XLA passes a frame only, look it up in a table that the linker knows by name.
+sizes. Addresses differ between processes, and machine code that contains one cannot be cached. So servers are passed
+the address, and handlers, which XLA passes a frame only, look it up in a table that the linker knows by name.
 """
 
 import functools
@@ -16,11 +16,11 @@ import numpy as np
 from llvmlite import ir
 from numba import cfunc, types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
 from logcde.kernels import dense_flow, flow, xla_ffi
 from logcde.kernels._jit import OPTIONS
+from logcde.kernels._simd import instruction
 from logcde.kernels.flow import WIDEST
 from logcde.kernels.xla_ffi import ARGUMENTS, RESULTS, answers_metadata_query, batch_and_shape, data, untyped, words
 
@@ -34,7 +34,7 @@ FORWARD, BACKWARD = 0, 1
 _one_at_a_time = threading.RLock()
 
 
-@intrinsic
+@instruction
 def _entry(typingctx, place):
     """The number at a place in `TABLE`."""
 
@@ -45,7 +45,7 @@ def _entry(typingctx, place):
     return types.int64(types.int64), codegen
 
 
-@intrinsic
+@instruction
 def call(typingctx, address, arguments):
     """Call the C function at an address with a tuple of integers."""
 
@@ -66,9 +66,9 @@ def _place(direction: int, single: bool, size: int) -> int:
 def function_of(direction: int, size: int, dtype: np.dtype) -> int:
     """The address of the C function for matrices of this size, compiled if need be.
 
-    `FORWARD` takes the addresses of matrices, hidden and states, `BACKWARD` those of matrices, hidden, states, cotangent
-    and results; then both take the numbers of series, intervals, rows and blocks, and whether flows are exact. Above
-    `WIDEST` they take single blocks only.
+    `FORWARD` takes the addresses of matrices, hidden and states, `BACKWARD` those of matrices, hidden, states,
+    cotangent and results; then both take the numbers of series, intervals, rows and blocks, and whether flows are
+    exact. Above `WIDEST` they take single blocks only.
     """
     single = bool(dtype == np.float32)
     place = _place(direction, single, size)

@@ -1,9 +1,9 @@
 """A linear model on the host: the state of one series over a few intervals, and the prediction from it.
 
 The flows are those of training (`flow`, `dense_flow`), in the precision of the model: `act` is the address of a C
-function of `flow_ffi`. A series is represented by its state, with axes (series, row, block) as in these kernels, and for
-a mean over intervals also by the sum of its states and their number, in double precision. Small blocks are one "series"
-of many blocks, large ones many of one block.
+function of `flow_ffi`. A series is represented by its state, with axes (series, row, block) as in these kernels, and
+for a mean over intervals also by the sum of its states and their number, in double precision. Small blocks are one
+"series" of many blocks, large ones many of one block.
 
 Entry points take plain arrays, because they are called for single predictions: see `logcde.kernels.records`. They copy
 number by number, because Numba spends seconds on assignments between arrays, most of them on the texts of errors.
