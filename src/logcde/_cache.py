@@ -8,6 +8,7 @@ decides what later processes run.
 
 import os
 from pathlib import Path
+from typing import Any
 
 VARIABLE = "LOGCDE_CACHE_DIR"
 
@@ -19,14 +20,22 @@ def use_chosen_folder() -> None:
         return
     folder = Path(name).expanduser().absolute()
     import jax
-    import numba
     from jax.experimental.compilation_cache import compilation_cache
+    from numba.core import config
 
-    if not numba.config.CACHE_DIR:
-        numba.config.CACHE_DIR = str(folder / "kernels")
-    if jax.config.jax_compilation_cache_dir is None:
+    settings: Any = config
+    if not settings.CACHE_DIR:
+        settings.CACHE_DIR = str(folder / "kernels")
+    if programs_folder() is None:
         jax.config.update("jax_compilation_cache_dir", str(folder / "programs"))
         # Without these two, JAX keeps only programs that took longer than a second: few of those of a small model.
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
         compilation_cache.reset_cache()  # JAX decides at its first program, which may have been compiled already
+
+
+def programs_folder() -> str | None:
+    """Where JAX keeps programs, None if nowhere."""
+    import jax
+
+    return jax.config.values["jax_compilation_cache_dir"]

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import tyro
 
@@ -70,11 +70,11 @@ class Warm:
 
 def cache_folders() -> tuple[Path | None, Path | None]:
     """Where Numba keeps kernels and JAX keeps programs, None if nowhere."""
-    import jax
+    from logcde._cache import programs_folder
+    from logcde.kernels import _jit
 
-    from logcde.kernels._jit import scratch
-
-    kernels, programs = scratch.stats.cache_path, jax.config.jax_compilation_cache_dir
+    kernel: Any = _jit.scratch
+    kernels, programs = kernel.stats.cache_path, programs_folder()
     return kernels and Path(kernels), programs and Path(programs)
 
 
