@@ -120,7 +120,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def merged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The body of one C function, see `flow_ffi`: it becomes part of that, and is not compiled by itself."""
+    """The body of a single function, or a line: it becomes part of its callers before they are compiled."""
     return nb.njit(nogil=True, inline="always", **OPTIONS)(function)
 
 

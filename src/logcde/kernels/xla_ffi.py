@@ -14,7 +14,7 @@ import jax
 from numba import cfunc, types
 from numba.extending import intrinsic
 
-from logcde.kernels._jit import OPTIONS, inlined
+from logcde.kernels._jit import OPTIONS, inlined, merged
 
 LOG = logging.getLogger("logcde")
 
@@ -62,7 +62,7 @@ def answers_metadata_query(frame):
     return True
 
 
-@inlined
+@merged
 def data(frame, arrays, number):
     """The address of the numbers of one array; `arrays` is ARGUMENTS or RESULTS."""
     return words(words(words(frame + arrays + BUFFERS)[0] + 8 * number)[0] + DATA)[0]
