@@ -11,7 +11,10 @@ import pytest
 
 # Tests compile much and compute little: XLA need not make the best of it, nor compile a program once for each process.
 # One job of .github/workflows sets LOGCDE_TEST_OPTIMISED, so that the programs of users are tested as well.
-QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+# XLA's emitters of fusions by MLIR take about as long as all of the rest.
+QUICK = (
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false"
+)
 if "LOGCDE_TEST_OPTIMISED" not in os.environ:
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK}"
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent / ".pytest_cache" / "xla")

@@ -75,7 +75,7 @@ def cache_folders() -> tuple[Path | None, Path | None]:
 
     kernel: Any = _jit.scratch
     kernels, programs = kernel.stats.cache_path, programs_folder()
-    return kernels and Path(kernels), programs and Path(programs)
+    return Path(kernels) if kernels else None, Path(programs) if programs else None
 
 
 def report_of(steps: list[Step]) -> str:
