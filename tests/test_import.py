@@ -85,7 +85,7 @@ print(lc.Embedding(depth=1)(streams, lc.Partition.uniform(1)).values.tolist())
     done = in_a_new_process(code)
     assert done.stdout == "[[[3.0, 1.0, 1.0]]]\n", done.stderr
     assert done.stderr.count("Compiled kernels cannot be cached") == 1
-    assert "Set NUMBA_CACHE_DIR" in done.stderr
+    assert "Set LOGCDE_CACHE_DIR" in done.stderr
 
 
 def imports_of(file, modules):

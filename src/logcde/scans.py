@@ -158,6 +158,8 @@ class Auto(AbstractScan):
     def __call__(self, composition: AbstractComposition, steps: Steps, state: State) -> Outputs:
         """What the composition puts out after every step, starting from `state`."""
         on_cpu = MatrixFree() if isinstance(composition, AbstractFusedComposition) else Sequential()
+        if jax.default_backend() == "cpu":  # no other device is here: tracing the other scan would be for nothing
+            return on_cpu(composition, steps, state)
         elsewhere = Chunked(128)
         return jax.lax.platform_dependent(
             steps,

@@ -12,7 +12,7 @@ from logcde.flows import scan as flow_scan
 from logcde.flows.scan import act
 from logcde.kernels import flow_ffi as kernels
 
-SHAPES = [(4, 4, 32), (3, 8, 8), (3, 4, 3), (2, 1, 20), (2, 3, 9), (2, 20, 2)]
+SHAPES = [(4, 4, 32), (3, 8, 8), (3, 4, 3), (2, 1, 20), (2, 3, 9), (2, 16, 3), (2, 20, 2)]
 
 
 def _sample(shape, scale, dtype=np.float64, seed=0):
@@ -98,7 +98,7 @@ def test_act_gives_nan_where_the_exponential_overflows(bad):
 
 
 def test_act_uses_the_twin_without_the_kernel(monkeypatch, caplog):
-    monkeypatch.setattr(flow_scan, "targets", lambda *_: None)
+    monkeypatch.setattr(flow_scan, "target", lambda *_: None)
     matrices, hidden = _sample((4, 4, 8), 0.5)
     expected = _expected(matrices, hidden)
     assert np.abs(act(matrices, hidden, True) - expected).max() <= 1e-12 * np.abs(expected).max()
@@ -110,5 +110,5 @@ def test_refused_kernel_is_logged_and_no_error(monkeypatch, caplog):
 
     monkeypatch.setattr(jax.ffi, "register_ffi_target", refuse)
     # Past the cache: what is registered already must stay known, XLA refuses to register a name twice.
-    assert kernels._targets.__wrapped__(1, False, True) is None
+    assert kernels._registered.__wrapped__(kernels.FORWARD, False, True) is None
     assert "another version" in caplog.text

@@ -1,47 +1,55 @@
 """The cache of compiled kernels: found by later processes, and stale as soon as any kernel is edited."""
 
-import inspect
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import logcde
 from logcde.kernels import _jit
-from logcde.kernels.flow import WIDEST
-from logcde.kernels.serve import server
 
 # Of the size that compiles fastest.
-CODE = "import numpy as np; from logcde.kernels.flow_ffi import targets; print(targets(1, np.dtype(np.float32), False))"
+CODE = """
+import jax
+import numpy as np
+from logcde.kernels.flow_ffi import FORWARD, target
+print(target(FORWARD, 1, np.dtype(np.float32), True), jax.jit(lambda x: x + 1)(1.0))
+"""
 
 
-def test_cache_second_process_compiles_nothing_for_xla(tmp_path):
+def test_second_process_compiles_nothing(tmp_path):
+    """Neither kernels, which C functions and handlers of XLA consist of, nor programs of XLA."""
+
     def run():
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        environment = {name: value for name, value in os.environ.items() if "CACHE" not in name}
+        environment |= {"LOGCDE_CACHE_DIR": str(tmp_path)}
         done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True)
-        return done.stdout, {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")}
+        files = {path.relative_to(tmp_path): path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+        return done.stdout, {path: when for path, when in files.items() if path.suffix in (".nbi", ".nbc")}
 
     said, files = run()
-    assert said == "('logcde_act_f32_1_euler', 'logcde_act_back_f32_1_euler')\n"
-    assert files
+    assert said == "logcde_act_f32_exact 2.0\n"
+    assert {path.parts[0] for path in files} == {"kernels"}
+    programs = set((tmp_path / "programs").glob("*-cache"))
+    assert programs
     assert run() == (said, files)
+    assert set((tmp_path / "programs").glob("*-cache")) == programs
 
 
-@pytest.mark.parametrize(("rows", "size"), [(1, 1), (WIDEST + 1, None)])
-def test_cache_server_kernels_close_over_a_size_only(rows, size):
-    """Numba would not find them in its cache if they closed over another kernel; see `logcde.kernels._jit`."""
-    for kernel in server(rows):
-        assert inspect.getclosurevars(kernel.py_func).nonlocals == {"size": size}
+def test_settings_of_numba_and_jax_take_precedence_over_the_folder(tmp_path):
+    code = "import jax, numba, logcde.kernels._jit; print(numba.config.CACHE_DIR, jax.config.jax_compilation_cache_dir)"
+    own = {"NUMBA_CACHE_DIR": str(tmp_path / "numba"), "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "jax")}
+    environment = os.environ | own | {"LOGCDE_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == list(own.values())
 
 
 def test_cache_notices_an_edited_kernel_of_another_file(tmp_path):
     """`guess_event` is compiled into its caller, whose own file stays the same when that of `guess_event` is edited."""
     source, package = Path(logcde.__file__).parent, tmp_path / "src" / "logcde"
     shutil.copytree(source / "kernels", package / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("__init__.py", "_machine.py"):
+    for file in ("__init__.py", "_cache.py", "_machine.py"):
         shutil.copy(source / file, package / file)
     (package / "kernels" / "caller.py").write_text(
         "from logcde.kernels._jit import kernel\n"

@@ -55,8 +55,8 @@ class Wrapped(LinearDynamics):
 
 MODELS = {
     "last": lambda: a_model(),
-    "start": lambda: a_model(lc.Mean(widths=(3,), initial=True), lc.TimeZeroInitial(), static=2),
-    "each": lambda: a_model(lc.PerInterval(widths=(4,)), hidden=2, block=2),
+    "start": lambda: a_model(lc.Mean(widths=(3,), initial=True), lc.TimeZeroInitial(), static=2, block=3),
+    "each": lambda: a_model(lc.PerInterval(widths=(4,)), flow=lc.flows.Euler(), hidden=3, block=3),
     "diagonal": lambda: a_model(lc.Mean(), flow=lc.flows.Euler(), block=1),
 }
 
@@ -363,7 +363,7 @@ def test_observe_takes_higher_order_terms():
 
 
 def test_predictions_have_the_dtype_of_the_model():
-    model = a_model(dtype=jnp.float32, block=1)
+    model = a_model(dtype=jnp.float32, block=3)
     predictor = lc.Predictor(model)
     predictor.observe(0.3, {"a": 1.0})
     assert predictor.predict().dtype == np.float32

@@ -31,8 +31,15 @@ def a_model(**options):
 
 
 GOOD = {
-    "single": {"dtype": jnp.float32, "hidden": 2},
-    "each": {"readout": lc.PerInterval(widths=(3,)), "initial": lc.TimeZeroInitial(), "static": 2},
+    "single": {"dtype": jnp.float32, "hidden": 6, "block": 3},
+    "each": {
+        "readout": lc.PerInterval(widths=(3,)),
+        "initial": lc.TimeZeroInitial(),
+        "static": 2,
+        "flow": lc.flows.Euler(),
+        "hidden": 3,
+        "block": 3,
+    },
     "mean": {
         "readout": lc.Mean(initial=True),
         "block": 1,

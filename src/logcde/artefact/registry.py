@@ -121,7 +121,8 @@ def _classes() -> dict[str, type]:
 
 
 def _is_storable(cls: type) -> bool:
-    return dataclasses.is_dataclass(cls) or issubclass(cls, eqx.Module | enum.Enum)
+    # Modules of Equinox are dataclasses; asking `issubclass` about them would ask every class that Equinox knows.
+    return dataclasses.is_dataclass(cls) or issubclass(cls, enum.Enum)
 
 
 def short_name(cls: type) -> str:

@@ -26,6 +26,7 @@ from logcde.cli.report import Report
 from logcde.cli.stream import Stream
 from logcde.cli.stress import Stress
 from logcde.cli.train import Train
+from logcde.cli.warm import Warm
 from logcde.errors import LogcdeError, Remedy
 
 DESCRIPTION = """Learn from irregular, asynchronous observation streams without interpolation.
@@ -59,6 +60,7 @@ COMMANDS: dict[str, type] = {
     "stress": Stress,
     "report": Report,
     "stream": Stream,
+    "warm": Warm,
     "cite": Cite,
 }
 COMMAND_ADVICE: dict[type, Mapping[Remedy, str]] = {Evaluate: TRAINED_ADVICE, Predict: TRAINED_ADVICE}

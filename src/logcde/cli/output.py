@@ -186,12 +186,13 @@ def open_output(path: Path) -> Iterator[OutputTable]:
 
 
 @contextlib.contextmanager
-def progress_bar(description: str, rows: int | None) -> Iterator[Callable[[int], None]]:
+def progress_bar(description: str, rows: int | None, unit: str = "rows") -> Iterator[Callable[[int], None]]:
     """Progress bar on standard error, off when that is not a terminal.
 
     Args:
         description: What is being done, such as "reading".
         rows: How many rows there are; None if unknown.
+        unit: What is counted, if not rows.
 
     Yields:
         A function that is called with the number of rows done since the last call.
@@ -200,7 +201,7 @@ def progress_bar(description: str, rows: int | None) -> Iterator[Callable[[int],
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(description, total=rows)
         yield lambda more: progress.advance(task, more)

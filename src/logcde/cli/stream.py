@@ -94,7 +94,7 @@ class Stream:
         from logcde.cli.stream_loop import Reports, StateFile, StreamLoop
         from logcde.cli.stream_session import Session, When
 
-        predictor, statics, to_json = _load(self.model)
+        predictor, statics, to_json = predictor_and_output(self.model)
         session = Session(predictor, When(self.when), statics=statics, to_json=to_json)
         file = None if self.state is None else StateFile(self.state, self.model)
         reports = Reports(json=self.json_errors, quiet=self.quiet)
@@ -116,7 +116,7 @@ def _unwritable(path: Path, error: OSError) -> ArtefactError:
     )
 
 
-def _load(folder: Path) -> "tuple[AbstractPredictor, int, Callable[[np.ndarray], Any]]":
+def predictor_and_output(folder: Path) -> "tuple[AbstractPredictor, int, Callable[[np.ndarray], Any]]":
     """A predictor, its number of static features, and the function from its outputs to a prediction in JSON."""
     import jax
 

@@ -20,7 +20,7 @@ from logcde.embedding.sparse import SparseLogSignatures, sizes_of, starts_of
 from logcde.kernels import dense_n, depth2, depth3, depth_n
 from logcde.kernels._simd import QUAD
 from logcde.kernels.moved import count_letters, number_letters, put_rows
-from logcde.kernels.records import Alphabet, Events, Factors, Intervals, LogMap, TermMap
+from logcde.kernels.records import Alphabet, Events, Factors, Intervals, LogMap, TermMap, read_only
 from logcde.kernels.threads import spread
 from logcde.streams import Cuts, Streams
 
@@ -59,7 +59,7 @@ def embed_sparse(
     if coordinates.counted:  # a value and its count move together, or not at all
         channels = term_letters[term_letters < 2 * coordinates.channels] % coordinates.channels
         term_letters = np.union1d(term_letters, np.concatenate([channels, channels + coordinates.channels]))
-    given = (intervals, factors, coordinates.alphabet, term_letters)
+    given = (read_only(intervals), read_only(factors), coordinates.alphabet, term_letters)
     work, (counts, channels) = intervals.end - intervals.begin + 1, np.empty((2, intervals.size), np.int64)
     spread(count_letters, work, *given, counts, channels, threads=threads)
     offsets, letters = np.concatenate([[0], np.cumsum(counts)]), np.empty(counts.sum(), np.int32)
@@ -178,15 +178,13 @@ def _compose_factors(
     threads: int | None,
 ) -> None:
     """Compose factors one by one; the columns of their terms are the coordinates `support`."""
+    given = (read_only(intervals), read_only(factors), alphabet)
     if alphabet.depth == 2:
         areas = np.array(support, np.int64) - basis.width
-        spread(
-            depth2.compose, _work(intervals, basis), intervals, factors, alphabet, areas, out, threads=threads
-        )  # fmt: skip
+        spread(depth2.compose, _work(intervals, basis), *given, areas, out, threads=threads)
         return
     maps = (term_map(basis, support), log_map(basis.width, basis.depth))
-    given = (intervals, factors, alphabet, *maps)
-    spread(depth_n.compose_logarithms, _work(intervals, basis), *given, out, threads=threads)
+    spread(depth_n.compose_logarithms, _work(intervals, basis), *given, *maps, out, threads=threads)
 
 
 def _alike(
@@ -212,7 +210,7 @@ def elements(
         compose_factors(factors, intervals, coordinates, out, threads)
         return
     basis, support = coordinates.basis, tuple(coordinates.term_support.tolist())
-    given = (intervals, factors, coordinates.alphabet, term_map(basis, support))
+    given = (read_only(intervals), read_only(factors), coordinates.alphabet, term_map(basis, support))
     spread(depth_n.compose, _work(intervals, basis), *given, out, threads=threads)
 
 

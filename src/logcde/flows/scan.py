@@ -18,12 +18,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, DTypeLike, Float
 
 from logcde.flows.blocks import expm, identity, matmul, matvec
 from logcde.kernels.flow import MOST, WIDEST
-from logcde.kernels.flow_ffi import targets
-from logcde.scans import AbstractFusedComposition
+from logcde.kernels.flow_ffi import BACKWARD, FORWARD, prepare, target
+from logcde.scans import AbstractFusedComposition, AbstractScan, Auto, MatrixFree
 
 
 class AbstractFlow(eqx.Module):
@@ -144,43 +144,50 @@ def act(
     return states
 
 
+def compile_ahead(flow: AbstractFlow, scan: AbstractScan, size: int, dtype: DTypeLike) -> None:
+    """Begin to compile the kernels of a model whose blocks have this size, if it will use them.
+
+    >>> compile_ahead(Exponential(), Auto(), 4, jnp.float32)
+    """
+    if isinstance(scan, Auto | MatrixFree) and jax.default_backend() == "cpu":
+        prepare(size, np.dtype(dtype), not flow.first_order)
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _act(matrices: Array, hidden: Array, exact: bool) -> Array:
-    return _on(_kernel_forward, _twin_forward, exact, matrices, hidden)
+    return _on(FORWARD, _kernel_forward, _twin_forward, exact, matrices, hidden)
 
 
 def _forward(matrices: Array, hidden: Array, exact: bool) -> tuple[Array, tuple[Array, ...]]:
-    states = _on(_kernel_forward, _twin_forward, exact, matrices, hidden)
+    states = _on(FORWARD, _kernel_forward, _twin_forward, exact, matrices, hidden)
     return states, (matrices, hidden, states)
 
 
 def _backward(exact: bool, kept: tuple[Array, ...], cotangent: Array) -> tuple[Array, Array]:
-    return _on(_kernel_backward, _twin_backward, exact, *kept, cotangent)
+    return _on(BACKWARD, _kernel_backward, _twin_backward, exact, *kept, cotangent)
 
 
 _act.defvjp(_forward, _backward)
 
 
-def _on(kernel, twin, exact: bool, *arrays: Array):
+def _on(direction: int, kernel, twin, exact: bool, *arrays: Array):
     """Call the kernel where the program is compiled for a CPU, its twin elsewhere."""
-    names = targets(arrays[0].shape[-2], np.dtype(arrays[0].dtype), exact)
-    if names is None:
+    name = target(direction, arrays[0].shape[-2], np.dtype(arrays[0].dtype), exact)
+    if name is None:
         return twin(exact, *arrays)
     return jax.lax.platform_dependent(
-        *arrays, cpu=functools.partial(kernel, names), default=functools.partial(twin, exact)
+        *arrays, cpu=functools.partial(kernel, name), default=functools.partial(twin, exact)
     )
 
 
-def _kernel_forward(names: tuple[str, str], matrices: Array, hidden: Array) -> Array:
+def _kernel_forward(name: str, matrices: Array, hidden: Array) -> Array:
     result = jax.ShapeDtypeStruct((len(matrices), *hidden.shape), hidden.dtype)
-    return jax.ffi.ffi_call(names[0], result, vmap_method="broadcast_all")(matrices, hidden)
+    return jax.ffi.ffi_call(name, result, vmap_method="broadcast_all")(matrices, hidden)
 
 
-def _kernel_backward(
-    names: tuple[str, str], matrices: Array, hidden: Array, states: Array, cotangent: Array
-) -> tuple[Array, Array]:
+def _kernel_backward(name: str, matrices: Array, hidden: Array, states: Array, cotangent: Array) -> tuple[Array, Array]:
     results = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in (matrices, hidden))
-    call = jax.ffi.ffi_call(names[1], results, vmap_method="broadcast_all")
+    call = jax.ffi.ffi_call(name, results, vmap_method="broadcast_all")
     d_matrices, d_hidden = call(matrices, hidden, states, cotangent)
     return d_matrices, d_hidden
 

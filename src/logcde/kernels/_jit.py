@@ -25,6 +25,8 @@ import numba as nb
 import numpy as np
 from numba.core import caching
 
+from logcde._cache import use_chosen_folder
+
 LOG = logging.getLogger("logcde")
 PACKAGE = Path(__file__).resolve().parent
 
@@ -84,7 +86,7 @@ def _has_cache() -> bool:
     except RuntimeError as error:
         warnings.warn(
             f"Compiled kernels cannot be cached ({error}), so every process spends about a minute compiling them. "
-            "Set NUMBA_CACHE_DIR to a writable directory.",
+            "Set LOGCDE_CACHE_DIR to a writable directory.",
             stacklevel=2,
         )
         return False
@@ -92,6 +94,7 @@ def _has_cache() -> bool:
 
 
 _use_package_stamps()
+use_chosen_folder()
 OPTIONS: dict[str, Any] = {"cache": _has_cache(), "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
 RELAXED: dict[str, Any] = {**OPTIONS, "fastmath": {"contract", "nsz", "reassoc"}}
 
@@ -114,6 +117,11 @@ def relaxed(function: Callable[..., Any]) -> Callable[..., Any]:
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """A part of kernels that is inlined into each of its callers, so that constants reach it."""
     return nb.njit(nogil=True, forceinline=True, **OPTIONS)(function)
+
+
+def merged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The body of a single function, or a line: it becomes part of its callers before they are compiled."""
+    return nb.njit(nogil=True, inline="always", **OPTIONS)(function)
 
 
 @kernel

@@ -5,8 +5,8 @@ v_K = h, v_(k-1) = h + A v_k / k, with result v_0. A is first divided into equal
 x^K / (K + 1)! bounds the relative backward error for norm x, and K is the first for which this is below rounding.
 Matrices have axes (series, interval, row, column, block), states (series, interval, row, block); blocks go into lanes.
 
-The callers of both kernels know `size`, the number of rows of a matrix, as a constant. The compiler specialises the
-kernels to every size and unrolls all operations on a matrix.
+The caller of both kernels, `flow_ffi`, knows `size`, the number of rows of a matrix, as a constant. The compiler
+specialises the kernels to every size and unrolls all operations on a matrix.
 """
 
 import math
@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from logcde.kernels._block_simd import WIDE, add_outer, add_rows, affine, copy_rows, descend, largest_norm
-from logcde.kernels._jit import index, inlined, kernel
+from logcde.kernels._jit import index, inlined, merged
 
 WIDEST = 16
 """Matrices up to this size go into lanes, one in each; larger ones are few, see `dense_flow`."""
@@ -85,24 +85,25 @@ def climb(powers, matrix, size, portion, inverse, terms):
         affine(powers, v + vector, powers, index(0), matrix, index(0), vector, right, powers, v, index(size), scale)
 
 
-@kernel
+@merged
 def act(matrices, hidden, reach, exact, out, size):
     """Write the state after every interval. Unless `exact`, flows are 1 + A instead of exp(A)."""
     series, intervals, _, _, blocks = matrices.shape
     dtype = matrices.dtype
     flat, first, states = matrices.reshape(-1), hidden.reshape(-1), out.reshape(-1)
     vector, step, rows, zero = size * WIDE, index(WIDE), index(size), index(0)
+    first_lane, height, entries = np.int64(0), np.int64(size), np.int64(size * size)  # one type for `gather`, `scatter`
     chunks = -(-blocks // WIDE)
     inverse = (1 / np.maximum(np.arange(TERMS + 1), 1)).astype(dtype)
     now = np.zeros(chunks * vector, dtype)
     powers, matrix = np.zeros((TERMS + 1) * vector, dtype), np.zeros(size * vector, dtype)
     for n in range(series):
         for chunk in range(chunks):
-            gather(now, chunk * vector, first, n * size * blocks, size, blocks, chunk)
+            gather(now, chunk * vector, first, n * size * blocks, height, blocks, chunk)
         for at in range(n * intervals, (n + 1) * intervals):
             for chunk in range(chunks):
                 h = index(chunk * vector)
-                gather(matrix, 0, flat, at * size * size * blocks, size * size, blocks, chunk)
+                gather(matrix, first_lane, flat, at * size * size * blocks, entries, blocks, chunk)
                 norm = largest_norm(matrix, zero, index(vector), step, rows)
                 parts, terms = effort(norm, exact, reach)
                 portion = inverse[1] if parts < 2 else inverse[1] / dtype.type(parts)
@@ -112,10 +113,10 @@ def act(matrices, hidden, reach, exact, out, size):
                     copy_rows(powers, zero, step, now, h, step, rows)
                     climb(powers, matrix, size, portion, inverse, terms)
                     copy_rows(now, h, step, powers, index(terms * vector), step, rows)
-                scatter(states, at * size * blocks, now, h, size, blocks, chunk)
+                scatter(states, at * size * blocks, now, chunk * vector, height, blocks, chunk)
 
 
-@kernel
+@merged
 def act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hidden, size):
     """Write the cotangents of all matrices and initial states, given those of the states after every interval."""
     series, intervals, _, _, blocks = matrices.shape
@@ -123,6 +124,7 @@ def act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hi
     flat, first, after = matrices.reshape(-1), hidden.reshape(-1), states.reshape(-1)
     given, d_flat, d_first = cotangent.reshape(-1), d_matrices.reshape(-1), d_hidden.reshape(-1)
     vector, step, rows, zero = size * WIDE, index(WIDE), index(size), index(0)
+    first_lane, height, entries = np.int64(0), np.int64(size), np.int64(size * size)  # one type for `gather`, `scatter`
     chunks = -(-blocks // WIDE)
     inverse = (1 / np.maximum(np.arange(TERMS + 1), 1)).astype(dtype)
     one = inverse[1]
@@ -135,9 +137,9 @@ def act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hi
         for at in range((n + 1) * intervals - 1, n * intervals - 1, -1):
             for chunk in range(chunks):
                 h = index(chunk * vector)
-                gather(extra, 0, given, at * size * blocks, size, blocks, chunk)
+                gather(extra, first_lane, given, at * size * blocks, height, blocks, chunk)
                 add_rows(now, h, extra, zero, rows, one)
-                gather(matrix, 0, flat, at * size * size * blocks, size * size, blocks, chunk)
+                gather(matrix, first_lane, flat, at * size * size * blocks, entries, blocks, chunk)
                 norm = largest_norm(matrix, zero, index(vector), step, rows)
                 parts, terms = effort(norm, exact, reach)
                 portion = one if parts < 2 else one / dtype.type(parts)
@@ -148,9 +150,9 @@ def act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hi
                 if parts * vector > len(begins):
                     begins = np.zeros(parts * vector, dtype)
                 if at == n * intervals:
-                    gather(begins, 0, first, n * size * blocks, size, blocks, chunk)
+                    gather(begins, first_lane, first, n * size * blocks, height, blocks, chunk)
                 else:
-                    gather(begins, 0, after, (at - 1) * size * blocks, size, blocks, chunk)
+                    gather(begins, first_lane, after, (at - 1) * size * blocks, height, blocks, chunk)
                 for part in range(parts - 1):
                     copy_rows(powers, zero, step, begins, index(part * vector), step, rows)
                     climb(powers, matrix, size, portion, inverse, terms)
@@ -169,6 +171,6 @@ def act_back(matrices, hidden, states, cotangent, reach, exact, d_matrices, d_hi
                         scale = inverse[min(terms - j + 1, TERMS)] * portion
                         descend(steps, below, now, h, matrix, zero, index(vector), step, steps, v, rows, scale)
                     add_outer(slope, zero, index(vector), step, steps, zero, powers, zero, rows, index(terms))
-                scatter(d_flat, at * size * size * blocks, slope, 0, size * size, blocks, chunk)
+                scatter(d_flat, at * size * size * blocks, slope, first_lane, entries, blocks, chunk)
         for chunk in range(chunks):
-            scatter(d_first, n * size * blocks, now, chunk * vector, size, blocks, chunk)
+            scatter(d_first, n * size * blocks, now, chunk * vector, height, blocks, chunk)

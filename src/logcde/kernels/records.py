@@ -6,7 +6,7 @@ that composes many intervals, and too much for a call that composes one event, s
 `logcde.kernels.online` and `logcde.kernels.serve` take plain arrays.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -173,3 +173,21 @@ class TreeQueries(NamedTuple):
     low: np.ndarray
     high: np.ndarray
     right: np.ndarray
+
+
+Record = TypeVar("Record", bound=tuple[np.ndarray, ...])
+
+
+def read_only(record: Record) -> Record:
+    """A record of arrays that are contiguous and cannot be written, as views where they are contiguous already.
+
+    Kernels are compiled once for each combination of such properties, of which a record of five arrays has many.
+
+    >>> factors = Factors(np.zeros(2), np.zeros(3, np.int64), np.zeros(4, np.int32), np.zeros(8)[::2], np.zeros((2, 0)))
+    >>> {(array.flags.writeable, array.flags.c_contiguous) for array in read_only(factors)}
+    {(False, True)}
+    """
+    views = [np.ascontiguousarray(array).view() for array in record]
+    for view in views:
+        view.flags.writeable = False
+    return type(record)(*views)

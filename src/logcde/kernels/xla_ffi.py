@@ -2,7 +2,7 @@
 
 A handler is a C function that Numba compiles, so nothing is built at install time and no call goes through the Python
 interpreter. It reads the addresses and dimensions of its arrays from the call frame, whose layout is that of XLA's
-`c_api.h`, and passes arrays to a kernel. If XLA refuses a handler, callers use pure JAX instead.
+`c_api.h`, and passes them on to a kernel. If XLA refuses a handler, callers use pure JAX instead.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import jax
 from numba import cfunc, types
 from numba.extending import intrinsic
 
-from logcde.kernels._jit import OPTIONS, inlined
+from logcde.kernels._jit import OPTIONS, inlined, merged
 
 LOG = logging.getLogger("logcde")
 
@@ -62,10 +62,10 @@ def answers_metadata_query(frame):
     return True
 
 
-@inlined
+@merged
 def data(frame, arrays, number):
     """The address of the numbers of one array; `arrays` is ARGUMENTS or RESULTS."""
-    return untyped(words(words(words(frame + arrays + BUFFERS)[0] + 8 * number)[0] + DATA)[0])
+    return words(words(words(frame + arrays + BUFFERS)[0] + 8 * number)[0] + DATA)[0]
 
 
 @inlined
@@ -81,7 +81,7 @@ def batch_and_shape(frame, number, trailing):
 
 def handler(function: Callable[[Any], Any]) -> Any:
     """Compile a function of the frame's address for XLA, or take it from the cache on disk: see `_jit`."""
-    return cfunc(types.intp(types.intp), cache=OPTIONS["cache"])(function)
+    return cfunc(types.intp(types.intp), **OPTIONS)(function)
 
 
 def register(name: str, compiled: Any) -> bool:

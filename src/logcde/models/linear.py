@@ -25,6 +25,7 @@ from logcde.flows import (
     StationaryDynamics,
     layer_basis,
 )
+from logcde.flows.scan import compile_ahead
 from logcde.models.initial import AbstractInitial, InitialState, LearntInitial, channels_of
 from logcde.models.model import SequenceModel
 from logcde.models.readout import AbstractReadout, MeanMax, ReadoutHead, Terminal
@@ -69,6 +70,8 @@ def log_slice(
     >>> model.dynamics.hidden
     64
     """
+    if block > 0:  # otherwise the field says what is wrong
+        compile_ahead(flow, scan, block, dtype)
     keys = jax.random.split(key, 3)
     options = {"init_scale": init_scale, "dtype": dtype, "key": keys[0]}
     if block == 1:

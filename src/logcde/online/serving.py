@@ -21,7 +21,8 @@ from logcde.embedding import Coordinates, Embedding, InitialObservations
 from logcde.errors import ModelError, StreamError, Where
 from logcde.flows import Euler, Exponential, LinearDynamics
 from logcde.kernels import serve
-from logcde.kernels.flow import DOUBLE, SINGLE, WIDEST
+from logcde.kernels.flow import WIDEST
+from logcde.kernels.flow_ffi import FORWARD, function_of
 from logcde.models import (
     AbstractOnlineModel,
     AbstractScaling,
@@ -192,9 +193,8 @@ class LinearServingModel(AbstractServingModel):
         if rows > WIDEST:
             generators, places, shape = np.moveaxis(generators, -1, 1), places.T, (blocks, rows, 1)
         self._places = places.reshape(-1)
-        reach = SINGLE if self._dtype == np.float32 else DOUBLE
-        exact = isinstance(dynamics.flow, Exponential)
-        self._flow_arguments = np.ascontiguousarray(generators).reshape(count, -1), shape, reach, exact
+        act, exact = function_of(FORWARD, rows, self._dtype), int(isinstance(dynamics.flow, Exponential))
+        self._flow_arguments = np.ascontiguousarray(generators).reshape(count, -1), shape, act, exact
         weights = [np.asarray(layer.weight, np.float64) for layer in readout.layers]
         # A field may have constants 1 after the hidden state, which no readout sees.
         self._constants = np.ones(rows * blocks - dynamics.hidden, self._dtype)
@@ -203,7 +203,7 @@ class LinearServingModel(AbstractServingModel):
         packed = np.concatenate([np.append(w.T, b) for w, b in zip(weights, biases, strict=True)])
         self._readout_arguments = packed, np.array([rows * blocks, *(len(b) for b in biases)])
         self._mean = readout.rule if isinstance(readout.rule, Mean) else None
-        self._outputs, self._server = len(biases[-1]), serve.server(rows)
+        self._outputs = len(biases[-1])
 
     def start(self, initial: InitialObservations, static: Float64[np.ndarray, "static"]) -> ModelState:
         """The hidden state; for a mean over intervals also the sum of hidden states and their number."""
@@ -217,7 +217,7 @@ class LinearServingModel(AbstractServingModel):
     def advance(self, state: ModelState, logsigs: IntervalLogsigs) -> ModelState:
         """Copy the state and move the copy by the kernel."""
         hidden, total = state[0].copy(), state[1].copy()
-        self._server.advance(hidden, total, self._limited(logsigs), *self._flow_arguments)
+        serve.advance(hidden, total, self._limited(logsigs), *self._flow_arguments)
         return hidden, total
 
     def advance_many(self, states: list[ModelState], logsigs: list[IntervalLogsigs]) -> list[ModelState]:
@@ -227,7 +227,7 @@ class LinearServingModel(AbstractServingModel):
     def predict(self, state: ModelState, logsigs: IntervalLogsigs) -> Float[np.ndarray, "output"]:
         """One kernel call."""
         out = np.empty(self._outputs, self._dtype)
-        self._server.predict(*state, self._limited(logsigs), *self._flow_arguments, *self._readout_arguments, out)
+        serve.predict(*state, self._limited(logsigs), *self._flow_arguments, *self._readout_arguments, out)
         return out
 
     def predict_many(
@@ -239,7 +239,7 @@ class LinearServingModel(AbstractServingModel):
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in logsigs])])
         flow, readout = self._flow_arguments, self._readout_arguments
         rows = self._limited(np.concatenate(logsigs))
-        self._server.predict_many(hidden, totals, rows, offsets, *flow, *readout, out)
+        serve.predict_many(hidden, totals, rows, offsets, *flow, *readout, out)
         return out
 
     def _limited(self, logsigs: IntervalLogsigs) -> IntervalLogsigs:
