@@ -92,6 +92,9 @@ class Growing(AbstractStableField):
     def generators(self):
         return self.inner.generators() + 1e-3 * jnp.eye(2)[..., None]
 
+    def letter_generators(self):
+        return self.generators()[: self.basis.width]
+
     def as_matrices(self):
         return self.inner.as_matrices()
 

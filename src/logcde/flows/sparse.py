@@ -25,14 +25,14 @@ def selected_matrices(
     """The matrix that each interval selects of a linear vector field, given those of its letters.
 
     >>> from logcde.embedding.sparse import SparseLogSignatures
-    >>> logsigs = SparseLogSignatures(
-    ...     np.array([0.0, 0.0, 2.0]), np.array([0, 2]), np.array([2]), np.array([1]), Basis("abc", 2)
-    ... )
+    >>> columns = np.array([0.0, 0.0, 2.0]), np.array([0, 2]), np.array([2]), np.array([1])
+    >>> logsigs = SparseLogSignatures(*columns, Basis(("a", "b", "c"), 2))
     >>> a, b = jnp.array([[0.0, 1.0], [0.0, 0.0]]), jnp.array([[0.0, 0.0], [1.0, 0.0]])
     >>> steps = jax.tree.map(lambda leaf: leaf[0], SparseSteps.of(logsigs, np.float32))
     >>> selected_matrices(jnp.stack([a, a, b])[..., None], steps)[0, :, :, 0].tolist()  # twice [a, c]
     [[-2.0, 0.0], [0.0, 2.0]]
     """
+    steps = steps.with_values(steps.values.astype(letters.dtype))
     if steps.basis.depth == 1 or letters.shape[-2] == 1:  # matrices of one row commute
         interval, increments = steps.increments()
         moved = letters[steps.letters] * increments[:, None, None, None]

@@ -7,7 +7,22 @@ import numpy as np
 from numba.np.numpy_support import carray
 
 from logcde.kernels import brackets, xla_ffi
-from logcde.kernels.xla_ffi import ARGUMENTS, RESULTS, answers_metadata_query, batch_and_shape, data, words
+from logcde.kernels._jit import inlined
+from logcde.kernels.xla_ffi import (
+    ARGUMENTS,
+    RESULTS,
+    answers_metadata_query,
+    batch_and_shape,
+    data,
+    untyped,
+    words,
+)
+
+
+@inlined
+def pointer(frame, arrays, number):
+    """The numbers of one array, without type."""
+    return untyped(data(frame, arrays, number))
 
 
 @functools.cache
@@ -32,10 +47,10 @@ def _forward(dtype: type) -> Any:
         most, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
         coordinates = words(batch_and_shape(frame, 1, 1)[1])[0]
         intervals = words(batch_and_shape(frame, 2, 1)[1])[0]
-        letters = carray(data(frame, ARGUMENTS, 0), (series, most, rows, rows, blocks), dtype)
-        values = carray(data(frame, ARGUMENTS, 1), (series, coordinates), dtype)
-        counts = carray(data(frame, ARGUMENTS, 2), (series, intervals), np.int32)
-        out = carray(data(frame, RESULTS, 0), (series, intervals, rows, rows, blocks), dtype)
+        letters = carray(pointer(frame, ARGUMENTS, 0), (series, most, rows, rows, blocks), dtype)
+        values = carray(pointer(frame, ARGUMENTS, 1), (series, coordinates), dtype)
+        counts = carray(pointer(frame, ARGUMENTS, 2), (series, intervals), np.int32)
+        out = carray(pointer(frame, RESULTS, 0), (series, intervals, rows, rows, blocks), dtype)
         brackets.combine(brackets.Sparse(letters, values, counts), out)
         return 0
 
@@ -51,13 +66,13 @@ def _backward(dtype: type, wanted: bool) -> Any:
         most, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
         coordinates = words(batch_and_shape(frame, 1, 1)[1])[0]
         intervals = words(batch_and_shape(frame, 2, 1)[1])[0]
-        letters = carray(data(frame, ARGUMENTS, 0), (series, most, rows, rows, blocks), dtype)
-        values = carray(data(frame, ARGUMENTS, 1), (series, coordinates), dtype)
-        counts = carray(data(frame, ARGUMENTS, 2), (series, intervals), np.int32)
-        cotangent = carray(data(frame, ARGUMENTS, 3), (series, intervals, rows, rows, blocks), dtype)
+        letters = carray(pointer(frame, ARGUMENTS, 0), (series, most, rows, rows, blocks), dtype)
+        values = carray(pointer(frame, ARGUMENTS, 1), (series, coordinates), dtype)
+        counts = carray(pointer(frame, ARGUMENTS, 2), (series, intervals), np.int32)
+        cotangent = carray(pointer(frame, ARGUMENTS, 3), (series, intervals, rows, rows, blocks), dtype)
         # One of the two is the result, and the kernel leaves the other alone.
-        d_letters = carray(data(frame, RESULTS, 0), (0 if wanted else series, most, rows, rows, blocks), dtype)
-        d_values = carray(data(frame, RESULTS, 0), (series if wanted else 0, coordinates), dtype)
+        d_letters = carray(pointer(frame, RESULTS, 0), (0 if wanted else series, most, rows, rows, blocks), dtype)
+        d_values = carray(pointer(frame, RESULTS, 0), (series if wanted else 0, coordinates), dtype)
         sparse = brackets.Sparse(letters, values, counts)
         brackets.combine_back(sparse, cotangent, wanted, d_letters, d_values)
         return 0
