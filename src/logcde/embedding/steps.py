@@ -42,7 +42,8 @@ class SparseSteps(eqx.Module):
     def of(logsigs: SparseLogSignatures, dtype: DTypeLike) -> "SparseSteps":
         """The log-signatures of many series, each padded to the one with most letters and coordinates.
 
-        >>> logsigs = SparseLogSignatures(np.ones(3), np.array([0, 2]), np.array([2]), np.array([1]), Basis.of_width(3, 2))
+        >>> columns = np.ones(3), np.array([0, 2]), np.array([2]), np.array([1])
+        >>> logsigs = SparseLogSignatures(*columns, Basis.of_width(3, 2))
         >>> SparseSteps.of(logsigs, np.float32).values.tolist()
         [[1.0, 1.0, 1.0]]
         """

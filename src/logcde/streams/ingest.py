@@ -96,7 +96,8 @@ def wide_rows(
 ) -> RawRows:
     """Rows with one stamp and a value of each channel, NaN where it is not observed."""
     finite = np.isfinite(values)
-    observed = np.ones(len(values), bool) if finite.all() else finite.any(axis=1)  # row by row takes much longer
+    # Row by row takes much longer.
+    observed = np.ones(len(values), bool) if finite.all() else np.asarray(finite.any(axis=1))
     times, places, horizon = _timed(stamps, series, observed, ids, schema, options)
     return RawRows(WideRows(series, times, values, terms), places, horizon, options.rules)
 
