@@ -25,6 +25,19 @@ def pointer(frame, arrays, number):
     return untyped(data(frame, arrays, number))
 
 
+@inlined
+def sparse_of(frame, dtype):
+    """The first three arguments: log-signatures and the matrices of their letters."""
+    series, shape = batch_and_shape(frame, 0, 4)
+    most, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
+    coordinates = words(batch_and_shape(frame, 1, 1)[1])[0]
+    intervals = words(batch_and_shape(frame, 2, 1)[1])[0]
+    letters = carray(pointer(frame, ARGUMENTS, 0), (series, most, rows, rows, blocks), dtype)
+    values = carray(pointer(frame, ARGUMENTS, 1), (series, coordinates), dtype)
+    counts = carray(pointer(frame, ARGUMENTS, 2), (series, intervals), np.int32)
+    return brackets.Sparse(letters, values, counts)
+
+
 @functools.cache
 def targets(dtype: np.dtype) -> tuple[str, str, str] | None:
     """Register the forward function and those of the cotangents of letters and coordinates, and return their names.
@@ -43,15 +56,11 @@ def _forward(dtype: type) -> Any:
     def forward(frame):
         if answers_metadata_query(frame):
             return 0
-        series, shape = batch_and_shape(frame, 0, 4)
-        most, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
-        coordinates = words(batch_and_shape(frame, 1, 1)[1])[0]
-        intervals = words(batch_and_shape(frame, 2, 1)[1])[0]
-        letters = carray(pointer(frame, ARGUMENTS, 0), (series, most, rows, rows, blocks), dtype)
-        values = carray(pointer(frame, ARGUMENTS, 1), (series, coordinates), dtype)
-        counts = carray(pointer(frame, ARGUMENTS, 2), (series, intervals), np.int32)
+        sparse = sparse_of(frame, dtype)
+        series, intervals = sparse.counts.shape
+        _, _, rows, _, blocks = sparse.letters.shape
         out = carray(pointer(frame, RESULTS, 0), (series, intervals, rows, rows, blocks), dtype)
-        brackets.combine(brackets.Sparse(letters, values, counts), out)
+        brackets.combine(sparse, out)
         return 0
 
     return forward
@@ -62,18 +71,14 @@ def _backward(dtype: type, wanted: bool) -> Any:
     def backward(frame):
         if answers_metadata_query(frame):
             return 0
-        series, shape = batch_and_shape(frame, 0, 4)
-        most, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
-        coordinates = words(batch_and_shape(frame, 1, 1)[1])[0]
-        intervals = words(batch_and_shape(frame, 2, 1)[1])[0]
-        letters = carray(pointer(frame, ARGUMENTS, 0), (series, most, rows, rows, blocks), dtype)
-        values = carray(pointer(frame, ARGUMENTS, 1), (series, coordinates), dtype)
-        counts = carray(pointer(frame, ARGUMENTS, 2), (series, intervals), np.int32)
+        sparse = sparse_of(frame, dtype)
+        series, intervals = sparse.counts.shape
+        _, most, rows, _, blocks = sparse.letters.shape
         cotangent = carray(pointer(frame, ARGUMENTS, 3), (series, intervals, rows, rows, blocks), dtype)
         # One of the two is the result, and the kernel leaves the other alone.
-        d_letters = carray(pointer(frame, RESULTS, 0), (0 if wanted else series, most, rows, rows, blocks), dtype)
-        d_values = carray(pointer(frame, RESULTS, 0), (series if wanted else 0, coordinates), dtype)
-        sparse = brackets.Sparse(letters, values, counts)
+        found = pointer(frame, RESULTS, 0)
+        d_letters = carray(found, (0 if wanted else series, most, rows, rows, blocks), dtype)
+        d_values = carray(found, (series if wanted else 0, sparse.values.shape[1]), dtype)
         brackets.combine_back(sparse, cotangent, wanted, d_letters, d_values)
         return 0
 
