@@ -149,7 +149,7 @@ class Embedding:
         return logsigs.with_spec(initial_observations(scaled), EmbeddingSpec(coordinates, partition))
 
     def on_device(self, streams: Streams, partition: Partition, *, scan: AbstractScan = Sequential()) -> LogSignatures:
-        """Compute the same with the JAX engine, on its default device and in the precision `dtype`.
+        """Compute the same with the JAX engine, on its default device, in double precision rounded to `dtype`.
 
         >>> streams = Streams.from_arrays([[0.5]], [[[3.0]]], horizon=1.0)
         >>> Embedding(depth=1).on_device(streams, Partition.uniform(1)).values.tolist()
