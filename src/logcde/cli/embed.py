@@ -82,11 +82,13 @@ class Embed:
         check_output(self.output, self.table.file, self.rows)
         try:
             with open_output(self.output) as output:
-                series = self._write(output)
+                series, start = self._write(output)
         except KeyboardInterrupt:
             sys.stderr.write(f"logcde: stopped. {self.output} was not written.\n")
             return 130
         sys.stdout.write(f"Wrote {output.rows:,} rows of {series:,} series to {self.output}.\n")
+        if start:
+            sys.stdout.write(f"Time counts from {start}.\n")
         return 0
 
     def _check_options(self) -> None:
@@ -109,9 +111,10 @@ class Embed:
                 "Leave these out, or choose --features logsigs.",
             )
 
-    def _write(self, output: OutputTable) -> int:
-        """Write all rows. Returns the number of series."""
+    def _write(self, output: OutputTable) -> tuple[int, str]:
+        """Write all rows. Returns the number of series, and in words from where time counts if not from 0."""
         from logcde.streams.file_scan import some_streams
+        from logcde.streams.summary import start_of_time
 
         with progress_bar("scanning", None) as report:
             scan = self.table.scan(report)
@@ -121,7 +124,7 @@ class Embed:
             # Closed in any case, so that no temporary file outlives it.
             contextlib.closing(some_streams(scan, self.output.parent, report, group=self.rows)) as groups,
         ):
-            return write(scan, groups, output)
+            return write(scan, groups, output), start_of_time(scan.schema.clock, None)
 
     def _write_intervals(self, scan: "Scan", groups: "Iterable[Streams]", output: OutputTable) -> int:
         """Write a row for each query interval."""
@@ -153,7 +156,7 @@ class Embed:
         for group in groups:
             if fitted is None or schema is None:
                 fitted = self._features(scan.schema).fit(group)
-                _check_columns(len(fitted.names))
+                check_columns(len(fitted.names))
                 schema = _output_schema(scan, fitted.names, "float32", ())
                 output.begin(schema)
             step = max(1, NUMBERS_IN_MEMORY // len(fitted.names))
@@ -177,10 +180,12 @@ class Embed:
     def _features(self, schema: "Schema") -> "AbstractFeatures":
         from logcde.features import LogSignatureFeatures, WindowFeatures
 
+        # Before the fit, which makes a name and numbers for each column.
         if self.features == "windows":
+            check_columns(3 * (self.units or 0))
             return WindowFeatures(windows=self.windows, units=self.units or 0)
         embedding = self._embedding()
-        checked_coordinates(embedding, schema)
+        check_columns(sum(self.parts) * checked_coordinates(embedding, schema).basis.dimension)
         return LogSignatureFeatures(embedding, scales=self.parts) if self.parts else LogSignatureFeatures(embedding)
 
 
@@ -205,8 +210,13 @@ def checked_coordinates(embedding: "Embedding", schema: "Schema") -> "Coordinate
     return embedding.coordinates(schema)
 
 
-def _check_columns(count: int) -> None:
-    """Refuse more columns than a file can reasonably have."""
+def check_columns(count: int) -> None:
+    """Refuse more columns than a file can reasonably have.
+
+    >>> check_columns(10**9)
+    Traceback (most recent call last):
+    logcde.errors.EmbeddingError: These features have 1,000,000,000 columns; a table can have 100,000. Choose fewer ...
+    """
     if count > MOST_COORDINATES:
         raise EmbeddingError(
             f"These features have {count:,} columns; a table can have {MOST_COORDINATES:,}.",

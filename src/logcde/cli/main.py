@@ -127,6 +127,10 @@ def _run(given: list[str]) -> int | str:
             return command.run()
     except LogcdeError as error:
         return f"logcde: {error.phrased(advice)}"
+    except MemoryError as error:
+        return f"logcde: there is not enough memory for this. {error} Choose smaller options, or fewer rows.".replace(
+            "  ", " "
+        )
 
 
 def _parser_type(brief: bool) -> Any:

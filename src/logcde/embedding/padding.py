@@ -22,7 +22,6 @@ from logcde.streams import Cuts, Streams
 from logcde.streams.faults import Places
 from logcde.streams.ragged import owners
 
-
 LARGE_START = 1e4
 """How many times all changes of a channel its first value may be before single precision cannot carry both."""
 

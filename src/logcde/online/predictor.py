@@ -22,7 +22,7 @@ from logcde.online.prefix import Arrival, Event, Prefix, boundaries_of
 from logcde.online.reordering import ReorderBuffer
 from logcde.online.serving import IntervalLogsigs, ModelState, PredictorSetup
 from logcde.online.states import FAULTS
-from logcde.online.watching import begun, copied
+from logcde.online.watching import begun, copied, restored
 from logcde.streams import Clock, Partition, Schema, TrainingRanges
 from logcde.streams.clock import Time
 from logcde.streams.series_clock import begun_by, own_origin, shown, time_on, with_origin_number, zero_for
@@ -217,6 +217,8 @@ class Predictor(AbstractPredictor):
                 where=Where(stamp=self._show(time)),
             )
         self._prefix.check_reach(time, self._show)
+        if self._watch is not None:
+            self._watch.ask(time)
         held = [] if self._buffer is None else self._buffer.held_until(time)
         if not held and not self._boundaries.is_over(time):
             return self._model_state, np.concatenate([*self._pending, self._prefix.open_logsig(time)])
@@ -264,7 +266,7 @@ class Predictor(AbstractPredictor):
             ) from error
         self._adopt(prefix, buffer, model_state, [])
         self._follow(clock)
-        self._watch = begun(self._watch)
+        self._watch = restored(self._watch, self.last)
         return self
 
     def copy(self) -> "Predictor":
