@@ -32,7 +32,7 @@ from tests.attacks.kills import VICTIMS, kills
 from tests.attacks.writers import two_writers
 
 RESULTS = Path(__file__).parent / "results.json"
-KILLS = {"embed": 20, "train ridge": 20, "train ridge again": 20, "train network": 2, "stream": 8}
+KILLS = {"embed": 20, "train ridge": 20, "train ridge again": 20, "train network": 20, "stream": 8}
 """Kills of each command in the long run; each takes two processes."""
 WORDS = {
     "refused": "refused",

@@ -31,7 +31,7 @@ ADVICE: Mapping[Remedy, str] = {
     Remedy.PARTIAL: "Add it.",
     Remedy.BINS_NEED_COUNTS: "Embed with counts.",
     Remedy.DATA_FOLDER: "Set the environment variable LOGCDE_DATA to the folder of data sets.",
-    Remedy.TOO_LARGE: "Scale the values, leave such rows out, or choose --precision float64 if it is not.",
+    Remedy.TOO_LARGE: "Scale the values, leave such rows out, or choose --precision float64.",
     Remedy.OVERWRITE: "Choose another name, or pass --overwrite to replace it.",
     Remedy.FRESH: "Pass --fresh to train from the start.",
     Remedy.OTHER_FOLDER: "Repeat the options of that run to resume it, or pass --fresh to start over.",

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_COORDINATES = 100_000
 """Columns of features that a file can reasonably have."""
+SCALE = "Scale the values, or leave such rows out."
+"""What to do about numbers that are too large for double precision, or for features."""
 NUMBERS_IN_MEMORY = 1 << 22
 """Coordinates that are in memory at once."""
 INTERVALS_IN_MEMORY = 1 << 20
@@ -255,7 +257,7 @@ def _interval_tables(
             start, stop = (places.stamp(series, end[interval]) for end in (some.start, some.stop))
             return places.where(series, detail=f"interval from {start} to {stop}")
 
-        check_finite(values, coordinates.basis.labels, place)
+        check_finite(values, coordinates.basis.labels, place, Remedy.TOO_LARGE if dtype == np.float32 else SCALE)
         origins = None if streams.origins is None else streams.origins[some.series]
         ends = (streams.schema.clock.stamps(end, origins) for end in (some.start, some.stop))
         columns = [streams.ids[some.series], *ends, *values.T]
@@ -263,7 +265,9 @@ def _interval_tables(
         yield pyarrow.Table.from_arrays(arrays, schema=schema)
 
 
-def check_finite(values: np.ndarray, labels: Sequence[str], place: Callable[[int], Where]) -> None:
+def check_finite(
+    values: np.ndarray, labels: Sequence[str], place: Callable[[int], Where], remedy: Remedy | str = SCALE
+) -> None:
     """Refuse coordinates that are infinite or not a number, with the `place` of the first row that has one.
 
     >>> check_finite(np.array([[1.0, np.inf]]), ("pulse", "time"), lambda row: Where(series="p1"))
@@ -281,7 +285,7 @@ def check_finite(values: np.ndarray, labels: Sequence[str], place: Callable[[int
         others = f" (and {rows - 1:,} more rows)" if rows > 1 else ""
         raise EmbeddingError(
             f"{where}: the coordinate {labels[column]!r} is {values[row, column]} in {values.dtype}{others}.",
-            Remedy.TOO_LARGE,
+            remedy,
             where=where,
         )
 

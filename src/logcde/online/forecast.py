@@ -10,7 +10,7 @@ from jaxtyping import Float, Float64
 from logcde._typing import Numbers
 from logcde.embedding.online import Values
 from logcde.errors import ModelError, StreamError, Where
-from logcde.features.online import check_event, check_later, row_of
+from logcde.features.online import check_event, check_finite, check_later, row_of
 from logcde.features.recent import Grouped
 from logcde.models.forecast import ForecastModel
 from logcde.online.abstract import AbstractPredictor
@@ -91,7 +91,8 @@ class ForecastPredictor(AbstractPredictor):
         """Forecast all targets at a time, by default that of the last event, from the events before it."""
         known = max(self.last, 0.0)
         time = known if at is None else float(time_on(self._clock, at))
-        if not known <= time < math.inf:
+        check_finite(time)
+        if time < known:
             raise StreamError(
                 f"A forecast for {shown(self._clock, time)} is not possible: the series is known up to "
                 f"{shown(self._clock, known)} already.",

@@ -15,7 +15,7 @@ from logcde._typing import Numbers
 from logcde.embedding import Embedding, InitialObservations
 from logcde.embedding.online import Values
 from logcde.errors import ModelError, StreamError, Where
-from logcde.features.online import row_of
+from logcde.features.online import check_finite, row_of
 from logcde.models import AbstractOnlineModel
 from logcde.online.abstract import AbstractPredictor
 from logcde.online.prefix import Arrival, Event, Prefix, boundaries_of
@@ -209,7 +209,8 @@ class Predictor(AbstractPredictor):
             time = reached if self._buffer is None else max(reached, self._buffer.newest)
         else:
             time = float(time_on(self._clock, at))
-        if not reached <= time < math.inf:
+        check_finite(time)
+        if time < reached:
             raise StreamError(
                 f"A prediction at {self._show(time)} is not possible: the series is known up to {self._show(reached)} "
                 "already.",

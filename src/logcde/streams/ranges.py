@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from logcde.errors import StreamError
-from logcde.streams.clock import unit_name
+from logcde.streams.clock import moment_of, unit_name
 from logcde.streams.faults import name
 from logcde.streams.ragged import owners, stable_order
 from logcde.streams.schema import listed
@@ -328,6 +328,9 @@ class TrainingRanges:
     def late(self, start: float) -> Excess:
         """The excess of the time of a first event."""
         text = f"begins {self._time(start)} after the start of time, in training at most {self._time(self.before)}"
+        reading = "" if self.unit else moment_of(start)  # series with moments, but a model that counts from about 0
+        if reading:
+            text += f"; {start!r} reads as {reading}"
         return Excess("window", text, float(start / self.before_allowed), remedy=FAR_START)
 
     def ended(self, rest: float) -> Excess:

@@ -105,7 +105,7 @@ def _as_floats(array: np.ndarray) -> Float64[np.ndarray, "..."]:
 
 
 def _as_moment(stamp: int) -> str:
-    moment = moment_of(stamp) if abs(stamp) < 2**63 else ""
+    moment = moment_of(float(stamp)) if abs(stamp) < 2**63 else ""
     return f"; the first one reads as {moment}" if moment else ""
 
 
