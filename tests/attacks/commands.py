@@ -27,6 +27,7 @@ from pyarrow import parquet
 
 from logcde.cli import main
 from logcde.cli.output import UNWRITTEN
+from logcde.errors import LogcdeWarning
 from tests.attacks.mutations import mutated
 from tests.cli.streaming import GOOD
 from tests.cli.training_tables import vitals
@@ -272,9 +273,10 @@ def single_values(command: str) -> list[Case]:
         tables = {kind: good_table("table.parquet", Path(folder), kind) for kind in (False, True)}
     found = []
     for flag, values in FLAGS[command].items():
-        words, numbers = [command], command == "predict" and flag in ("--at", "--every")
+        words, ahead = [command], command == "predict" and flag in ("--at", "--every")
+        numbers = ahead or command in ("describe", "embed")
         if command in ("evaluate", "predict", "stream", "report", "stress"):
-            words.append("FORECASTER" if numbers else "MODEL")
+            words.append("FORECASTER" if ahead else "MODEL")
         if command not in ("stream", "report", "nonsense"):
             words.append("table.parquet")
         if command == "train" and flag != "--config":
@@ -342,6 +344,7 @@ def call(*words: object, stdin: Path | None = None, stdout: Any = None) -> tuple
     errors = io.StringIO()
     with source.open() as lines, tempfile.TemporaryFile("w+") as out, warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("default", LogcdeWarning)  # these are said
         # Output is a file, since streams write to its descriptor.
         sys.stdin, sys.stdout, sys.stderr = lines, out if stdout is None else stdout, errors
         try:
