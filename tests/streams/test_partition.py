@@ -234,3 +234,8 @@ def test_calendar_of_more_intervals_than_anybody_means_is_refused():
     streams = Streams.from_arrays([stamps], [[[1.0], [2.0]]])
     with pytest.raises(PartitionError, match="calendar intervals from 2000-01-01T00:00:00 to 9999999-01-01"):
         Partition.calendar(Calendar.HOUR).cuts(streams)
+
+
+def test_intervals_of_more_events_than_integers_count():
+    streams = Streams.from_arrays([[0.0, 3.0]], [[[1.0], [2.0]]])
+    assert Partition.every_events(10**30).cuts(streams).points.tolist() == [0.0, 3.0]

@@ -239,14 +239,15 @@ class EveryEvents(Partition):
 
     def cuts(self, streams: Streams) -> Cuts:
         """The stamps of events number `events`, 2 `events`, ..., between 0 and the horizon."""
-        inner = np.maximum(np.diff(streams.offsets) - 1, 0) // self.events
+        events = min(self.events, _COUNTED)
+        inner = np.maximum(np.diff(streams.offsets) - 1, 0) // events
         some = np.flatnonzero(inner)
         # An event at the horizon cannot begin an interval: it joins the last one.
-        last = streams.times[streams.offsets[some] + inner[some] * self.events]
+        last = streams.times[streams.offsets[some] + inner[some] * events]
         inner[some] -= last == streams.horizon[some]
         offsets = offsets_of(inner + 2)
         points = np.empty(offsets[-1])
-        cut_every(0, len(streams), streams.offsets, streams.times, streams.horizon, self.events, offsets, points)
+        cut_every(0, len(streams), streams.offsets, streams.times, streams.horizon, events, offsets, points)
         return Cuts(offsets, points)
 
     def __repr__(self) -> str:
@@ -377,9 +378,10 @@ def check_number(intervals: Int64[np.ndarray, "series"], streams: Streams) -> No
 
 
 def _amount(intervals: int) -> str:
-    return (
-        f"{intervals:,}" if intervals < 1e15 else f"{intervals:.0e}" if intervals < _COUNTED - 1 else "more than 1e18"
-    )
+    """A number of intervals for a sentence, however large."""
+    if intervals >= _COUNTED - 1:
+        return "more than 1e18"
+    return f"{intervals:,}" if intervals < 10**15 else f"{intervals:.0e}"
 
 
 LEAST_FILLED = 0.1
