@@ -7,6 +7,7 @@ import safetensors.numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logcde import _documents
 from logcde._documents import BLANK, SEAL, FormatError, check_seal, parse, read_document, sealed, write_document
 
 CONTENT = {"name": "Größe \ud800", "numbers": [1, -0.5, math.inf], "nested": {"seal": "ab" * 32}}
@@ -66,3 +67,10 @@ def test_the_seal_in_a_header_is_not_that_of_a_text(text):
     found = parse(content[8 : 8 + size])["__metadata__"]
     assert found["text"] == metadata["text"]
     assert found[SEAL] != BLANK
+
+
+def test_large_document_with_a_wrong_checksum_is_not_decoded(monkeypatch):
+    content = write_document({"lines": "x" * 2_000_000}, format=1).replace(b"xx", b"xy", 1)
+    monkeypatch.setattr(_documents, "parse", None)
+    with pytest.raises(ValueError, match="its checksum differs"):
+        read_document(content, format=1)

@@ -166,10 +166,16 @@ def test_holder_that_has_not_written_its_name(content, tmp_path):
 def test_lock_files_follow_no_links(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    (tmp_path / ".state.json.lock").symlink_to(victim)
-    with pytest.raises(OSError, match="symbolic links"):
+    lock = tmp_path / ".state.json.lock"
+    for link, fault in ((lock.symlink_to, "is a symbolic link"), (lock.hardlink_to, "is another name of a file")):
+        link(victim)
+        with pytest.raises(InUseError, match=rf"cannot be locked: .*\.state\.json\.lock {fault}\. See who made it"):
+            held(tmp_path / "state.json").__enter__()
+        lock.unlink()
+        assert victim.read_text() == "mine"
+    os.mkfifo(lock)
+    with pytest.raises(InUseError, match="is not a regular file"):
         held(tmp_path / "state.json").__enter__()
-    assert victim.read_text() == "mine"
 
 
 def test_a_full_disk_leaves_no_lock(tmp_path, monkeypatch):

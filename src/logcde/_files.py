@@ -291,8 +291,20 @@ def _is_at(handle: int, path: Path) -> bool:
 def _hold(path: Path, lock: Path) -> int:
     """Open and lock a lock file, and write into it who holds it."""
     while True:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o666)
         try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o666)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise _not_ours(path, lock, "is a symbolic link") from error
+            raise
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise _not_ours(path, lock, "is not a regular file")
+            if status.st_nlink > 1:
+                raise _not_ours(path, lock, "is another name of a file")
+            if status.st_uid != os.geteuid():
+                raise _not_ours(path, lock, "belongs to another user")
             locked = _lock(handle)
             if locked is False:
                 raise InUseError(f"{path} is in use by {_holder(handle)}.", "Wait for it to end, or stop it.")
@@ -314,6 +326,13 @@ def _hold(path: Path, lock: Path) -> int:
             os.close(handle)
             raise
         os.close(handle)
+
+
+def _not_ours(path: Path, lock: Path, fault: str) -> InUseError:
+    """A lock file that another program has made, which must not be written."""
+    return InUseError(
+        f"{path} cannot be locked: {lock} {fault}.", "See who made it; if nobody needs it, remove it and try again."
+    )
 
 
 def _holder(handle: int) -> str:

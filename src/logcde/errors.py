@@ -31,11 +31,15 @@ class Remedy(enum.Enum):
         "Round the stamps to a coarser resolution, such as microseconds, or give an origin nearer to them, for example "
         "origin=FirstStamp()."
     )
-    EPOCH = "Turn them into datetimes, or subtract the first one."
+    EPOCH = (
+        "If they count from 1970, read an array of them as datetimes with stamps.astype('datetime64[ns]'), where ns is "
+        "their unit; otherwise subtract the first one."
+    )
     EMPTY_INTERVALS = (
         "If time should count from where series begin, read them with origin=FirstStamp(); otherwise give horizon= or "
         "another partition."
     )
+    LONGER_INTERVALS = "Choose longer ones; or if the stamps count from 1970, turn them into datetimes."
     NO_EPOCH = "Leave out the epoch."
     CHANNELS = "Choose other columns of values, or leave the field empty where nothing was observed."
     LEAVE_CHANNELS = "Leave such channels out."

@@ -27,6 +27,7 @@ from pyarrow import parquet
 
 from logcde.cli import main
 from logcde.cli.output import UNWRITTEN
+from logcde.errors import LogcdeWarning
 from tests.attacks.mutations import mutated
 from tests.cli.streaming import GOOD
 from tests.cli.training_tables import vitals
@@ -78,6 +79,7 @@ LENGTHS = (
 )
 MOMENTS = ("5", "100", *LENGTHS, "2024-03-01", "2024-03-01T12:30:00Z", "0001-01-01", "first", "earliest")
 WHOLES = ("1", "2", "3", "4", "5", "0", "-1", "1000000000000", "1e3", "x", "99999999999999999999999")
+RATES = ("0.5", "0", "1", "-1", "nan", "inf", "1e-320", "1e308", "x")
 PLOTS = ("out.png", "out.svg", "out", "out.xyz", ".", "new/out.pdf")
 TABLE_FLAGS = {
     "--series": (*COLUMNS, *BAD_COLUMNS),
@@ -122,7 +124,12 @@ FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
         "--overwrite": (),
         "--fresh": (),
         "--config": ("table", "other", "nothing"),
-        "--hidden": WHOLES,
+        "--learner": ("ridge", "trees", "nonsense"),  # others take long on a good table
+        "--paper": (),
+        **dict.fromkeys(("--batch", "--block", "--depth", "--hidden", "--patience", "--steps"), WHOLES),
+        "--every": LENGTHS,
+        "--rate": RATES,
+        "--validation": RATES,
     },
     "evaluate": TABLE_FLAGS | TARGET_FLAGS | {"--held-out": (), "--json": ()},
     "predict": TABLE_FLAGS | {"--at": ("table", "other", "nothing"), "--every": LENGTHS, "--rows": WHOLES},
@@ -150,6 +157,14 @@ FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
     "nonsense": {"--version": (), "--help": (), "--depth": WHOLES},
 }
 """Commands with their flags, and values of each."""
+NETWORK_FLAGS = ("--batch", "--block", "--depth", "--every", "--hidden", "--paper", "--patience", "--rate", "--steps")
+"""Options of `train` that need a network, as does --validation."""
+MODELS = {
+    "MODEL": ("--learner", "ridge", "--target", "state"),
+    "FORECASTER": ("--task", "forecast"),
+    "NETWORK": ("--learner", "slice", "--target", "state", "--hidden", "4", "--depth", "1", "--steps", "2"),
+}
+"""Words that stand for trained models, and the options of their training."""
 ENDINGS = (".csv", ".tsv", ".parquet", ".csv.gz", ".txt", ".jsonl", "")
 OUTPUTS = ("out.csv", "out.parquet", "out.jsonl", "out", "out.txt", "table", "new/folder/out.csv", "", ".")
 ARROW_TYPES = (
@@ -167,7 +182,7 @@ MOSTLY = st.sampled_from((True,) * 15 + (False,))
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A command line, the files in its folder, and its standard input. The word "MODEL" is the trained model."""
+    """A command line, the files in its folder, and its standard input. Words of `MODELS` are trained models."""
 
     words: tuple[str, ...]
     files: dict[str, bytes]
@@ -182,16 +197,29 @@ class Seen:
     written: int = 0
 
 
-def fuzz(place: Path, count: int, seed: int, commands: Sequence[str] = tuple(FLAGS)) -> Seen:
+def fuzz(
+    place: Path,
+    count: int,
+    seed: int,
+    commands: Sequence[str] = tuple(FLAGS),
+    models: "Models | None" = None,
+    single: int | None = None,
+) -> Seen:
     """Run this many commands; the first that misbehaves is shrunk to a small one and raised.
 
     Args:
         place: A folder to work in.
-        count: Number of command lines.
+        count: Number of random command lines.
         seed: Seed of the command lines.
         commands: Commands to run.
+        models: Trained models; by default they are trained when they are needed.
+        single: Before these, how many command lines with one option each, on good tables; by default all of them.
     """
-    model, seen = trained_model(place), Seen()
+    model, seen = Models(place) if models is None else models, Seen()
+    each_value = [case for command in commands for case in single_values(command)]
+    order = np.random.default_rng(seed).permutation(len(each_value))[: len(each_value) if single is None else single]
+    for number in order.tolist():
+        check(each_value[number], place / "case", model, seen)
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -209,17 +237,65 @@ def fuzz(place: Path, count: int, seed: int, commands: Sequence[str] = tuple(FLA
     return seen
 
 
-def trained_model(place: Path) -> Path:
-    """A model trained on a table with the usual names of columns."""
-    table = vitals().drop("extra").rename({"id": "series", "t": "time"})
-    table.write_parquet(place / "vitals.parquet")
-    words = ("--learner", "ridge", "--target", "state", "-o", place / "model")
-    code, _, errors = call("train", place / "vitals.parquet", *words)
-    assert code == 0, errors
-    return place / "model"
+class Models:
+    """Models trained on a table with the usual names of columns, each when it is asked for."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def path(self, word: str) -> str:
+        """The folder of the model that a word stands for; other words stay."""
+        if word not in MODELS:
+            return word
+        folder = self._place / word.lower()
+        if not folder.exists():
+            self._place.mkdir(exist_ok=True)
+            good_table("vitals.parquet", self._place, word == "FORECASTER")
+            code, _, errors = call("train", self._place / "vitals.parquet", *MODELS[word], "-o", folder)
+            assert code == 0, errors
+        return str(folder)
+
+    def unfinished(self) -> set[Path]:
+        """Folders of work that was interrupted."""
+        return set(self._place.glob("*unfinished*"))
 
 
-def check(case: Case, folder: Path, model: Path, seen: Seen) -> None:
+def good_table(name: str, folder: Path, numbers: bool = False) -> bytes:
+    """Write a table that all commands read; if `numbers`, without classes."""
+    table = vitals().drop("extra", *(["state"] if numbers else [])).rename({"id": "series", "t": "time"})
+    table.write_parquet(folder / name)
+    return (folder / name).read_bytes()
+
+
+def single_values(command: str) -> list[Case]:
+    """Command lines that are right but for one option, with each of its values in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        tables = {kind: good_table("table.parquet", Path(folder), kind) for kind in (False, True)}
+    found = []
+    for flag, values in FLAGS[command].items():
+        words, ahead = [command], command == "predict" and flag in ("--at", "--every")
+        numbers = ahead or command in ("describe", "embed")
+        if command in ("evaluate", "predict", "stream", "report", "stress"):
+            words.append("FORECASTER" if ahead else "MODEL")
+        if command not in ("stream", "report", "nonsense"):
+            words.append("table.parquet")
+        if command == "train" and flag != "--config":
+            network = flag in (*NETWORK_FLAGS, "--validation")
+            words += ["--learner", "slice" if network else "ridge"] if flag != "--learner" else []
+            words += ["--steps", "1"] if network and flag != "--steps" else []
+            words += ["--target", "state"] if flag != "--target" else []
+        if command == "embed" and flag in ("--windows", "--units", "--parts"):
+            words += ["--features", "logsigs" if flag == "--parts" else "windows"]
+        if command in ("embed", "predict", "train"):
+            words += ["-o", "model" if command == "train" else "out.csv"]
+        for value in values or (None,):
+            more = [flag, *([] if value is None else ["table.parquet" if value in ("table", "other") else value])]
+            lines = json.dumps(GOOD).encode() + b"\n" if command == "stream" else b""
+            found.append(Case((*words, *more), {"table.parquet": tables[numbers]}, lines))
+    return found
+
+
+def check(case: Case, folder: Path, models: Models, seen: Seen) -> None:
     """Run a command in a new folder, and check how it ends and what it leaves."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -227,7 +303,7 @@ def check(case: Case, folder: Path, model: Path, seen: Seen) -> None:
         (folder / name).write_bytes(content)
     before = set(folder.rglob("*"))
     (folder / "lines").write_bytes(case.lines)
-    words = [str(model) if word == "MODEL" else word for word in case.words]
+    words = [models.path(word) for word in case.words]
     with contextlib.chdir(folder):
         code, out, errors = call(*words, stdin=folder / "lines")
     (folder / "lines").unlink()
@@ -236,7 +312,7 @@ def check(case: Case, folder: Path, model: Path, seen: Seen) -> None:
     assert code in CODES, told
     assert "Traceback" not in out + errors, told
     assert code == 0 or errors.strip(), f"{words} ended with {code} without a message."
-    left |= set(model.parent.glob("*unfinished*"))
+    left |= models.unfinished()
     hidden = [path for path in left if path.name.startswith(".") or "unfinished" in path.name]
     assert not hidden, f"{told}; left {hidden}"
     files = [path for path in left if path.is_file()]
@@ -268,6 +344,7 @@ def call(*words: object, stdin: Path | None = None, stdout: Any = None) -> tuple
     errors = io.StringIO()
     with source.open() as lines, tempfile.TemporaryFile("w+") as out, warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("default", LogcdeWarning)  # these are said
         # Output is a file, since streams write to its descriptor.
         sys.stdin, sys.stdout, sys.stderr = lines, out if stdout is None else stdout, errors
         try:
@@ -294,11 +371,13 @@ def cases(draw: Callable[[Any], Any], commands: Sequence[str]) -> Case:
     names = {"table": name, "other": other}
     words: list[str] = [command]
     if command in ("evaluate", "predict", "stream", "report", "stress"):
-        words.append("MODEL" if draw(MOSTLY) else draw(st.sampled_from((name, "nothing", "."))))
+        model = draw(st.sampled_from(("MODEL",) * 4 + tuple(MODELS)))
+        words.append(model if draw(MOSTLY) else draw(st.sampled_from((name, "nothing", "."))))
     if command not in ("stream", "report", "nonsense"):
         words.append(name if draw(MOSTLY) else draw(st.sampled_from(("nothing.csv", ".", "", other))))
     if command == "train":
-        words += ["--learner", "ridge" if draw(MOSTLY) else "nonsense"]
+        learner = draw(st.sampled_from(("ridge",) * 13 + ("slice", "slice", "nonsense")))
+        words += ["--learner", learner, *(["--steps", "1"] if learner == "slice" else [])]
         words += ["--target", "state"] if draw(MOSTLY) else []
     flags = st.lists(st.sampled_from(sorted(FLAGS[command]) or ["--help"]), max_size=3, unique=True)
     for flag in draw(st.one_of(st.just([]), flags)):

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from logcde.cli.output import UNWRITTEN
-from tests.attacks.commands import call, trained_model
+from tests.attacks.commands import Models, call
 from tests.cli.streaming import GOOD, a_model, written
 from tests.cli.tables import long
 
@@ -59,7 +59,7 @@ def limited_files(size: int) -> Iterator[None]:
 
 def full_disks(place: Path, count: int, seed: int) -> Filled:
     """Run commands that write files on disks of random sizes; what was there before must stay, or the new be whole."""
-    model = trained_model(place)
+    model = Path(Models(place).path("MODEL"))
     a_model().save(place / "streamed")
     long(20).sample(fraction=1.0, shuffle=True, seed=0).write_parquet(place / "long.parquet")
     (place / "lines").write_bytes(written([GOOD | {"time": 0.1 * number} for number in range(1, 30)]))

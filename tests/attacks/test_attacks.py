@@ -1,12 +1,16 @@
 """A few cases of every attack; `python -m tests.attacks --full` calls the same functions with large counts."""
 
+import dataclasses
 import json
+import typing
 from pathlib import Path
 
 import pytest
+import tyro
 
+from logcde.cli.main import COMMANDS
 from tests.attacks.__main__ import RESULTS, figures, main, parts
-from tests.attacks.commands import FLAGS, fuzz
+from tests.attacks.commands import FLAGS, Models, fuzz
 from tests.attacks.disks import full_disks
 from tests.attacks.kills import VICTIMS, kills
 from tests.attacks.mutations import KINDS, exchanged_checkpoints, exchanged_models
@@ -28,12 +32,34 @@ def test_exchanged_files_are_refused(tmp_path):
     assert exchanged_checkpoints(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    return Models(tmp_path_factory.mktemp("models"))
+
+
 @pytest.mark.parametrize("command", FLAGS)
-def test_commands_end_with_a_known_code_and_a_message(command, tmp_path):
-    count = 10 if command in ("nonsense", "report") else 30
-    seen = fuzz(tmp_path, count, 0, (command,))
+def test_commands_end_with_a_known_code_and_a_message(command, models, tmp_path):
+    count = 10 if command in ("nonsense", "report") else 25
+    seen = fuzz(tmp_path, count, 0, (command,), models, single=6)
     assert sum(seen.codes.values()) >= count
     assert seen.codes[command, 0] + seen.codes[command, 1] + seen.codes[command, 2] == sum(seen.codes.values())
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"cite"}))
+def test_no_option_is_left_out(command):
+    assert set(options_of(COMMANDS[command])) - {"--output"} <= set(FLAGS[command])
+
+
+def options_of(kind: type) -> list[str]:
+    """The options of a command, from the fields of its dataclass and of those within it."""
+    found = []
+    for name, hint in typing.get_type_hints(kind, include_extras=True).items():
+        inner, *marks = typing.get_args(hint) if typing.get_origin(hint) is typing.Annotated else (hint,)
+        if dataclasses.is_dataclass(inner):
+            found += options_of(inner)
+        elif tyro.conf.Positional not in marks:
+            found.append("--" + name.replace("_", "-"))
+    return found
 
 
 def test_full_disks_leave_the_old_or_the_new(tmp_path):

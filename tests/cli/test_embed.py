@@ -145,7 +145,7 @@ ONE = table(("p", 0.0, "a", 1.0), ("p", 1.0, "a", 2.0))
         (ONE, ("--unit", "99999999999d"), "--unit is '99999999999d', which is too long. Give at most 999999999d."),
         (ONE, ("--rows", -1), "--rows is -1. Give at least 1."),
         (ONE, ("--rows", 0), "--rows is 0. Give at least 1."),
-        (ONE, ("--intervals", 10**9), "--intervals is 1,000,000,000. Give at most 10,000,000."),
+        (ONE, ("--intervals", 10**9), "would have 1,000,000,000 intervals from 0 to 1, of at most 10,000,000. Choose"),
         (ONE, ("--horizon", "later"), "--horizon is 'later'. Give a number, a duration such as 90min, or a datetime"),
         (ONE, ("--horizon", "1h"), "--horizon is '1h', but the stamps are plain numbers."),
         (ONE, ("--horizon", 0.5), "Give a later --horizon, or leave it out."),
@@ -201,7 +201,8 @@ def test_infinite_coordinates_are_refused(tmp_path, options, place, coordinate, 
     message = embed(tmp_path, HUGE, *options, out=out)
     assert message.startswith(f"logcde: {place}: ")
     assert coordinate in message
-    assert message.endswith("Scale the values, leave such rows out, or choose --precision float64 if it is not.")
+    single = "leave such rows out, or choose --precision float64."
+    assert message.endswith(f"Scale the values, {single if 'float32' in options else 'or leave such rows out.'}")
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
 
 
@@ -345,6 +346,8 @@ def test_features_of_a_large_table_are_fitted_to_its_first_series(tmp_path):
         (("--features", "windows", "--depth", 3), r"no log-signatures.*choose --features logsigs"),
         (("--features", "windows", "--windows", 0), r"windows=0.* whole number of at least 1"),
         (("--features", "logsigs", "--parts", 0), r"scales is 0"),
+        (("--features", "logsigs", "--parts", 10**9), r"columns; a table can have 100,000"),
+        (("--features", "windows", "--units", 10**8), r"300,000,000 columns; a table can have 100,000"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(tmp_path, options, found):

@@ -7,7 +7,7 @@ import pytest
 
 import logcde as lc
 from logcde.cli.advice import ADVICE, TRAINED_ADVICE
-from logcde.cli.main import COMMANDS, MOVED
+from logcde.cli.main import COMMANDS, MOVED, Cite, main
 from logcde.errors import Remedy
 from tests.cli.tables import run
 
@@ -65,3 +65,15 @@ def test_every_remedy_is_phrased_in_options(advice):
     assert set(advice) == set(Remedy)
     assert not [text for text in advice.values() if "=" in text or "()" in text]
     assert all(text.endswith(".") for text in advice.values())
+
+
+def test_lack_of_memory_is_one_message(capsys, monkeypatch):
+    def run(self):
+        raise MemoryError("Unable to allocate 7 TiB.")
+
+    monkeypatch.setattr(Cite, "run", run)
+    with pytest.raises(SystemExit) as ended:
+        main(["cite"])
+    assert ended.value.code == 1
+    said = "logcde: there is not enough memory for this. Unable to allocate 7 TiB. Choose smaller options, or fewer "
+    assert capsys.readouterr().err == said + "rows.\n"

@@ -136,6 +136,18 @@ def test_denser_feed_than_in_training(trained, tmp_path, stream, capfdbinary):
     assert " of 'pulse' within " in errors
 
 
+def test_table_that_begins_days_after_that_of_training(trained, tmp_path, capfd):
+    """With --origin earliest, which is the default where stamps begin near 0, the model counts from there."""
+    later = vitals().drop("extra").with_columns(t=polars.col("t") + 5000)
+    write(later, tmp_path / "later.parquet")
+    code = run("evaluate", trained / "model", tmp_path / "later.parquet", *TABLE[:4], "--horizon", 5008)
+    errors = capfd.readouterr().err
+    assert code == 0
+    assert "series lie far outside" in errors
+    assert "begins 5000 after" in errors
+    assert "--origin first" in errors
+
+
 def test_warnings_that_are_not_about_ranges_are_shown():
     shown, notices = [], Notices()
     with warnings_to(shown.append), notices.collecting():

@@ -144,6 +144,8 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
         ),
         (vitals(), None, (*PLAIN, "--every", "1h"), "--every is '1h', but the stamps are plain numbers"),
         (vitals(), None, (*PLAIN, "--steps", 0), "--steps is 0. Give at least 1."),
+        (vitals(), None, (*PLAIN, "--hidden", 10**12), "--hidden is 1,000,000,000,000. Give at most 8,192."),
+        (vitals(), None, (*PLAIN, "--every", "1e-300"), "would have more than 1e18 intervals from 0 to"),
         (vitals(), None, (*PLAIN, "--block", 3), "Blocks of 3 do not fit a hidden state of 4."),
         (vitals(), None, (*PLAIN, "--learner", "ncde", "--block", 2), "--block is an option of --learner slice only."),
         (vitals(), None, (*PLAIN, "--learner", "trees", "--paper"), "--paper is an option of --learner slice only."),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logcde.embedding import Embedding, logsignatures, pad
-from logcde.errors import EmbeddingError
+from logcde.errors import EmbeddingError, LogcdeWarning
 from logcde.streams import Partition, SoftBins, Streams
 
 OFFSETS = (1e6, 1e8, 1e12)
@@ -114,6 +114,34 @@ def test_engines_keep_increments_of_continuous_channels_at_offsets(engine, doubl
         np.testing.assert_allclose(found, expected, rtol=near, atol=near * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("double", [True, False], ids=["double", "single"])
+@pytest.mark.parametrize("offset", [1e2, *OFFSETS])
+def test_first_interval_is_that_of_the_host_at_offsets(double, offset):
+    """There each channel moves from the base point 0 to a value of the size of the offset."""
+    streams, partition = walk(8, offset), Partition.at(np.append(0.0, CUTS))
+    expected = Embedding(2)(streams, partition).values[0, 0]
+    cancelled = 8 * np.finfo(np.float64).eps * offset**2  # products of two first values, in the difference of an area
+    with jax.enable_x64(double):
+        for dtype, tolerance in ((np.float64, 1e-13), (np.float32, 6e-8)):
+            found = Embedding(2, dtype=dtype).on_device(streams, partition).values
+            assert found.dtype == dtype
+            np.testing.assert_allclose(np.asarray(found)[0, 0], expected, rtol=tolerance, atol=cancelled)
+
+
+def test_result_beyond_single_precision_is_refused():
+    streams = Streams.from_arrays([[0.5], [0.5]], [[[1.0]], [[1e39]]], ["a"], ids=["p6", "p7"])
+    embedding, partition = Embedding(1, dtype=np.float32), Partition.uniform(1)
+    with pytest.raises(EmbeddingError, match="Series 'p7': a coordinate is beyond the range of float32"):
+        embedding.on_device(streams, partition)
+
+
+@pytest.mark.parametrize("offset", OFFSETS)
+def test_pad_warns_of_first_values_that_single_precision_cannot_carry(offset):
+    with pytest.warns(LogcdeWarning, match=r"The first values of 'a', up to 1e\+.* that single precision loses these"):
+        Embedding(2, dtype=np.float32).pad(walk(1, offset), Partition.uniform(2))
+
+
+@pytest.mark.filterwarnings("ignore:The first values of")
 @pytest.mark.parametrize("offset", OFFSETS)
 def test_derivatives_in_single_precision_are_those_without_the_offset(offset):
     def slopes(values, stamps, dtype):
@@ -139,6 +167,7 @@ def test_derivatives_in_single_precision_are_those_without_the_offset(offset):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max())
 
 
+@pytest.mark.filterwarnings("ignore:The first values of")
 def test_replaced_values_are_taken_as_they_are():
     far, near = (Embedding(2).pad(walk(4, offset), Partition.at([0.0, 6.0, 12.0]))[0] for offset in (1e8, 0.0))
     with jax.enable_x64(False):

@@ -5,7 +5,7 @@ from sklearn.exceptions import NotFittedError
 
 from logcde.errors import LogcdeError, NonFinitePredictionError, OutOfRangeWarning, StreamError
 from logcde.estimators import LogCDEClassifier, LogCDEForecaster, LogCDERegressor, Long, WindowRidge
-from logcde.streams import Streams
+from logcde.streams import FirstStamp, Streams
 from tests.estimators import unstable
 from tests.estimators.series import COUNT, QUICK, labels, streams, values
 
@@ -176,3 +176,47 @@ def test_estimators_saved_without_ranges_say_nothing(tmp_path):
     older = LogCDERegressor.load(tmp_path / "without")
     assert np.isfinite(older.predict(unstable.feed())).all()
     assert np.isfinite(older.online().predict(at=1.0)).all()
+
+
+def epochs(start: float, seed: int, **options) -> Streams:
+    """Series of three hours that begin together, in seconds since 1970; their first values tell the classes."""
+    rng = np.random.default_rng(seed)
+    stamps = [start + np.append(0.0, np.sort(rng.uniform(0, 10800, 20))) for _ in range(40)]
+    values = [np.full((21, 1), number % 2) + 0.1 * rng.normal(size=(21, 1)) for number in range(40)]
+    return Streams.from_arrays(stamps, values, ["a"], **options)
+
+
+def test_epochs_one_day_later_are_told():
+    """The clock of training counts from its earliest stamp, so that a day without events comes first."""
+    classifier = LogCDEClassifier(learner=WindowRidge(), random_state=0).fit(epochs(1.7e9, 0), np.arange(40) % 2)
+    classifier.predict(epochs(1.7e9, 1))
+    with pytest.warns(OutOfRangeWarning, match=r"^40 of 40 series lie far .* begins .*origin=FirstStamp\(\)"):
+        classifier.predict(epochs(1.7e9 + 86400, 1))
+    with pytest.warns(OutOfRangeWarning, match=r"is asked for .* after its last event"):
+        classifier.predict(epochs(1.7e9, 1, horizon=1.7e9 + 1e6))
+    online = classifier.online()
+    with pytest.warns(OutOfRangeWarning, match=r"^The series begins 8.64e\+04 after the start of time"):
+        online.observe(1.7e9 + 86400, [0.5])
+    first = FirstStamp()
+    other = LogCDEClassifier(learner=WindowRidge(), random_state=0).fit(
+        epochs(1.7e9, 0, origin=first), np.arange(40) % 2
+    )
+    assert other.score(epochs(1.7e9 + 86400, 1, origin=first), np.arange(40) % 2) > 0.9
+
+
+def test_whole_numbers_beyond_all_floats_are_refused():
+    large = [10**400] * COUNT
+    with pytest.raises(LogcdeError, match="y has a number of more than 100 digits, too large"):
+        LogCDERegressor(learner=WindowRidge()).fit(values(), large)
+    with pytest.raises(LogcdeError, match="ample_weight has a number of more than 100 digits, too large"):
+        LogCDERegressor(learner=WindowRidge()).fit(values(), np.arange(COUNT), sample_weight=large)
+
+
+def test_masked_numbers_are_not_observed():
+    masked = np.ma.array(values(), mask=np.random.default_rng(0).random(values().shape) < 0.3)
+    both = [
+        LogCDERegressor(learner=WindowRidge(), random_state=0).fit(X, np.arange(COUNT))
+        for X in (masked, masked.filled(np.nan))
+    ]
+    np.testing.assert_array_equal(*(one.predict(masked.filled(np.nan)) for one in both))
+    np.testing.assert_array_equal(both[0].predict(masked), both[0].predict(masked.filled(np.nan)))

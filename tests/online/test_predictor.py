@@ -272,7 +272,11 @@ def test_refused_events_change_nothing():
         (1.3, np.zeros((1, 2)), r"values of an event have shape \(1, 2\), but there are 2 channels"),
         (1.3, np.array(1.0), r"shape \(\), but"),
         (1.3, np.array(["x", 1.0], object), "Channel 'a' has the value 'x', which is not a number"),
-        (1.3, np.array([10**400, 1.0], object), "Channel 'a' has the value .* too large for float64"),
+        (
+            1.3,
+            np.array([10**400, 1.0], object),
+            "Channel 'a' has a number of more than 100 digits, too large for float64",
+        ),
         (1.3, {"c": 2.0}, "There is no channel 'c'"),
         (1.3, [1.0, float("inf")], "finite number"),
         (1.3, [1.0], "one finite number for each"),

@@ -1,5 +1,6 @@
 """Online, a series is found outside of training when its prefix is, and each reason is given once."""
 
+import dataclasses
 import json
 import warnings
 
@@ -56,6 +57,28 @@ def test_every_prefix(change):
             for said in caught:
                 assert str(said.message).startswith(f"Series '{one.ids[0]}' ")
         assert bool(given) == bool(change)
+
+
+def test_start_and_prediction_far_from_the_events():
+    ranges = TrainingRanges.of(Streams.from_dense(np.full((4, 20, 3), 0.5) + np.arange(4)[:, None, None]))
+    for kind in ("features", "mixture"):
+        model = model_of(kind)
+        own = dataclasses.replace(ranges, channels=model.schema.channels)
+        predictor = predictor_of(model, ranges=own)
+        with pytest.warns(
+            OutOfRangeWarning, match="The series begins 400 after the start of time, in training"
+        ) as caught:
+            predictor.observe(400.0, [0.5] * 3)
+        again = predictor_of(model, ranges=own).restore(json.loads(json.dumps(predictor.state())))
+        again.observe(401.0, [0.5] * 3)  # its first event has been, before
+        again.predict(at=402.0)
+        with pytest.warns(OutOfRangeWarning, match="is asked for 99 after its last event, in training for at most 0"):
+            again.predict(at=500.0)
+        assert reasons(caught) == ["window"]
+    ward = Predictors(a_model(), ranges=PLAIN)
+    ward.observe("bed 3", 1.0, {"pulse": 0.5})
+    with pytest.warns(OutOfRangeWarning, match="Series 'bed 3' is asked for 80 after its last event"):
+        ward.predict(at=81.0)
 
 
 def test_late_and_empty_events_do_not_count():

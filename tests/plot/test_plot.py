@@ -82,3 +82,9 @@ def test_overview_has_lane_of_unobserved_channel():
     figure = plot.overview(streams, cuts, embedding(streams, partition), paths[0], decode(paths))
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert labels == ["unobserved", "observed"]
+
+
+def test_figure_without_an_ending_is_an_image(tmp_path):
+    plot.save(plot.figure_of(1, 1), tmp_path / "figure")
+    assert [file.name for file in tmp_path.iterdir()] == ["figure"]
+    assert (tmp_path / "figure").read_bytes().startswith(b"\x89PNG")

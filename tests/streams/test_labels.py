@@ -58,10 +58,8 @@ WHOLE = {"series": [0, 0, 0], "time": [0.0, 1.0, 2.0], "channel": ["a", "a", "a"
     ids=["whole", "mixed", "missing", "dense", "events"],
 )
 def test_whole_numbers_that_floats_cannot_hold_are_refused(read, large):
-    number = str(large) if large < 10**100 else "a number of more than 100 digits"
-    with pytest.raises(
-        StreamError, match=f"^Series 0, channel 'a', at 1(.0)? has the value {number}, too large for float"
-    ):
+    number = f"the value {large}" if large < 10**100 else "a number of more than 100 digits"
+    with pytest.raises(StreamError, match=f"^Series 0, channel 'a', at 1(.0)? has {number}, too large for float"):
         read(large)
 
 
@@ -89,7 +87,9 @@ def test_whole_numbers_beside_missing_ones_are_not_rounded(make):
     ids=["whole", "mixed", "horizon", "events"],
 )
 def test_stamps_that_floats_cannot_hold_are_refused(read, large):
-    with pytest.raises(StreamError, match=r"too large for float64 to hold exactly\. Turn them into datetimes"):
+    with pytest.raises(
+        StreamError, match=r"too large for float64 to hold exactly.* If they count from 1970, read an array"
+    ):
         read(large)
 
 
@@ -108,3 +108,28 @@ def test_read_row_takes_numbers_by_channel_and_in_order():
         np.array([61.0, np.nan]),
     ):
         np.testing.assert_array_equal(read_row(places, values), [61.0, np.nan])
+
+
+def test_ids_beyond_64_bits_are_refused():
+    for ids in ([10**400, 1], [2**64, 1]):
+        with pytest.raises(StreamError, match="A series id is .*, too large for 64 bits. Give it as text"):
+            Streams.from_dense(np.zeros((2, 3, 1)), ids=ids)
+
+
+def test_nanoseconds_since_1970_are_read_to_the_user():
+    stamps = np.array([1_700_000_000_000_000_001, 1_700_000_001_000_000_000])
+    with pytest.raises(StreamError, match=r"reads as 2023-11-14T22:13:20 in nanoseconds since 1970.*datetime64\[ns\]"):
+        Streams.from_arrays([stamps], [np.zeros((2, 1))])
+    assert len(Streams.from_arrays([stamps.astype("datetime64[ns]")], [np.zeros((2, 1))]).times) == 2
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_masked_numbers_are_not_observed(kind):
+    values = np.ma.array(np.arange(12).reshape(2, 3, 2).astype(kind), mask=np.arange(12).reshape(2, 3, 2) % 5 == 1)
+    streams = Streams.from_dense(values)
+    assert streams.value.tolist() == [x for x in range(12) if x % 5 != 1]
+    one = Streams.from_arrays([np.arange(3)] * 2, list(values))
+    assert one.value.tolist() == streams.value.tolist()
+    late = np.ma.array(np.array([0.0, 1.0, 2.0]), mask=[False, False, True])
+    with pytest.raises(StreamError):
+        Streams.from_arrays([late], [np.zeros((3, 1))])

@@ -207,3 +207,35 @@ def test_no_series_have_no_points():
     streams = streams_at([0.0, 1.0])[:0]
     for partition in (Partition.uniform(3), Partition.at([0.0, 1.0]), Partition.every(0.5), Partition.every_events(2)):
         assert partition.cuts(streams).points.size == 0
+
+
+@pytest.mark.parametrize("step", [1e-300, 1e-18, 1e-7])
+def test_more_intervals_than_anybody_means_are_refused(step):
+    streams = Streams.from_arrays([[0.0, 3.0]], [[[1.0], [2.0]]], ids=["p7"])
+    with pytest.raises(PartitionError, match="Series 'p7' would have .* intervals from 0 to 3, of at most 10,000,000"):
+        Partition.every(step).cuts(streams)
+    for intervals in (10**9, 10**30):
+        with pytest.raises(PartitionError, match="Series 'p7' would have .* intervals from 0 to 3"):
+            Partition.uniform(intervals).cuts(streams)
+    together = Streams.from_dense(np.zeros((60, 2, 1)), horizon=1.0)
+    for partition in (Partition.uniform(10**6), Partition.every(1e-6)):
+        with pytest.raises(PartitionError, match="These 60 series would have 60,000,000 intervals together"):
+            partition.cuts(together)
+
+
+@pytest.mark.parametrize("step", [1e300, 1e19, 2.0**62])
+def test_one_interval_longer_than_everything(step):
+    streams = Streams.from_arrays([[0.0, 3.0]], [[[1.0], [2.0]]])
+    assert Partition.every(step).cuts(streams).points.tolist() == [0.0, 3.0]
+
+
+def test_calendar_of_more_intervals_than_anybody_means_is_refused():
+    stamps = np.array(["2000-01-01", "9999999-01-01"], "datetime64[s]")
+    streams = Streams.from_arrays([stamps], [[[1.0], [2.0]]])
+    with pytest.raises(PartitionError, match="calendar intervals from 2000-01-01T00:00:00 to 9999999-01-01"):
+        Partition.calendar(Calendar.HOUR).cuts(streams)
+
+
+def test_intervals_of_more_events_than_integers_count():
+    streams = Streams.from_arrays([[0.0, 3.0]], [[[1.0], [2.0]]])
+    assert Partition.every_events(10**30).cuts(streams).points.tolist() == [0.0, 3.0]

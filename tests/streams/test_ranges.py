@@ -147,12 +147,30 @@ def test_stamps_may_begin_anywhere():
     ranges = TrainingRanges.of(feed(10, 0))
     dense = feed(3, 1, rate=30.0)
     later = dataclasses.replace(dense, times=dense.times + 2.0**20, horizon=dense.horizon + 2.0**20)
-    for streams in (dense, later):
-        assert [one.reason for one in ranges.compare(streams).worst] == ["density"]
+    assert {one.reason for one in ranges.compare(dense).worst} == {"density"}
+    assert {one.reason for one in ranges.compare(later).worst} == {"density", "window"}
     moved = feed(10, 0)
     moved = dataclasses.replace(moved, times=moved.times + 2.0**20, horizon=moved.horizon + 2.0**20)
     np.testing.assert_allclose(TrainingRanges.of(moved).longest, ranges.longest)
     assert TrainingRanges.of(moved).compare(feed(10, 2)) is None
+
+
+def test_windows_that_are_empty_before_or_after_the_events():
+    training = Streams.from_dense(np.random.default_rng(0).uniform(size=(5, 21, 1)), channels=["pulse"], horizon=21.0)
+    ranges = TrainingRanges.of(training)
+    assert (ranges.before, ranges.after) == (0.0, 1.0)
+
+    def found(start: float, end: float) -> list[tuple[str, str]]:
+        one = Streams.from_dense(np.full((1, 21, 1), 0.5), np.arange(21) + start, ["pulse"], origin=0.0, horizon=end)
+        outside = ranges.compare(one)
+        return [] if outside is None else [(each.reason, each.text) for each in outside.worst]
+
+    assert found(9.0, 39.0) == []
+    assert found(500.0, 521.0) == [("window", "begins 500 after the start of time, in training at most 0")]
+    assert found(0.0, 70.0) == [("window", "is asked for 50 after its last event, in training for at most 1")]
+    assert ranges.compare(training, training.horizon + 30.0).worst[0].reason == "window"
+    far = ranges.compare(dataclasses.replace(training, times=training.times + 90.0, horizon=training.horizon + 90.0))
+    assert "train and predict with origin=FirstStamp(), in commands --origin first." in str(far)
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e308])
@@ -171,7 +189,13 @@ def test_extreme_training_series(size):
 
 def test_ranges_that_cannot_be_are_refused():
     ranges = TrainingRanges.of(feed(3, 0))
-    for change in ({"longest": 0.0}, {"longest": np.inf}, {"most": ranges.most[:2]}, {"lowest": np.full(3, np.nan)}):
+    for change in (
+        {"longest": 0.0},
+        {"longest": np.inf},
+        {"before": -1.0},
+        {"most": ranges.most[:2]},
+        {"lowest": np.full(3, np.nan)},
+    ):
         with pytest.raises(StreamError, match=f"TrainingRanges.{next(iter(change))}"):
             dataclasses.replace(ranges, **change)
 

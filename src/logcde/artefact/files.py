@@ -40,7 +40,7 @@ REPORT = "report.html"
 """May be added to a saved model later; removed when the model is replaced."""
 UNFINISHED = "unfinished"
 """A folder in the directory of a model while it is being trained; removed when the model is saved."""
-LARGEST_DOCUMENT = 1 << 26
+LARGEST_DOCUMENT = 1 << 24
 """Bytes of a `model.json`, whose numbers are in the other file. Bounds the time and the memory to read one."""
 LIBRARIES = ("logcde", "jax", "equinox", "numpy", "safetensors")
 DTYPES = {

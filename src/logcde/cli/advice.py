@@ -14,7 +14,11 @@ ADVICE: Mapping[Remedy, str] = {
     Remedy.EARLIER_ORIGIN: "Subtract the first stamp, or give an earlier --origin.",
     Remedy.COMMON_ORIGIN: "Train a model with --origin first, or with an earlier --origin.",
     Remedy.NEARER_ORIGIN: "Round the stamps to microseconds, or give a nearer --origin, such as --origin first.",
-    Remedy.EPOCH: "If they count from 1970, convert them to datetimes with --epoch; otherwise subtract the first one.",
+    Remedy.EPOCH: (
+        "If they count from 1970, convert them to datetimes with --epoch and their unit, such as --epoch ns; otherwise "
+        "subtract the first one."
+    ),
+    Remedy.LONGER_INTERVALS: "Choose longer ones; or if the stamps count from 1970, pass --epoch.",
     Remedy.NO_EPOCH: "Leave out --epoch.",
     Remedy.EMPTY_INTERVALS: (
         "If time should count from where series begin, pass --origin first; otherwise give --horizon or other "
@@ -27,7 +31,7 @@ ADVICE: Mapping[Remedy, str] = {
     Remedy.PARTIAL: "Add it.",
     Remedy.BINS_NEED_COUNTS: "Embed with counts.",
     Remedy.DATA_FOLDER: "Set the environment variable LOGCDE_DATA to the folder of data sets.",
-    Remedy.TOO_LARGE: "Scale the values, leave such rows out, or choose --precision float64 if it is not.",
+    Remedy.TOO_LARGE: "Scale the values, leave such rows out, or choose --precision float64.",
     Remedy.OVERWRITE: "Choose another name, or pass --overwrite to replace it.",
     Remedy.FRESH: "Pass --fresh to train from the start.",
     Remedy.OTHER_FOLDER: "Repeat the options of that run to resume it, or pass --fresh to start over.",
@@ -41,6 +45,7 @@ TRAINED_ADVICE: Mapping[Remedy, str] = {
     Remedy.COMMON_ORIGIN: "Leave out what is earlier, or train a model with --origin first.",
     Remedy.NEARER_ORIGIN: "Round the stamps to microseconds.",
     Remedy.EPOCH: "Give the stamps in the units of the training table.",
+    Remedy.LONGER_INTERVALS: "Choose longer ones.",
     Remedy.NO_EPOCH: "Give the stamps as numbers, as in the training table.",
     Remedy.CHANNELS: "Convert the column to numbers, and leave the field empty where nothing was observed.",
     Remedy.UNKNOWN_CHANNEL: "The model was not trained on it: leave out its rows, or train a model with it.",

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MOST_COORDINATES = 100_000
 """Columns of features that a file can reasonably have."""
+SCALE = "Scale the values, or leave such rows out."
+"""What to do about numbers that are too large for double precision, or for features."""
 NUMBERS_IN_MEMORY = 1 << 22
 """Coordinates that are in memory at once."""
 INTERVALS_IN_MEMORY = 1 << 20
@@ -82,11 +84,13 @@ class Embed:
         check_output(self.output, self.table.file, self.rows)
         try:
             with open_output(self.output) as output:
-                series = self._write(output)
+                series, start = self._write(output)
         except KeyboardInterrupt:
             sys.stderr.write(f"logcde: stopped. {self.output} was not written.\n")
             return 130
         sys.stdout.write(f"Wrote {output.rows:,} rows of {series:,} series to {self.output}.\n")
+        if start:
+            sys.stdout.write(f"Time counts from {start}.\n")
         return 0
 
     def _check_options(self) -> None:
@@ -109,9 +113,10 @@ class Embed:
                 "Leave these out, or choose --features logsigs.",
             )
 
-    def _write(self, output: OutputTable) -> int:
-        """Write all rows. Returns the number of series."""
+    def _write(self, output: OutputTable) -> tuple[int, str]:
+        """Write all rows. Returns the number of series, and in words from where time counts if not from 0."""
         from logcde.streams.file_scan import some_streams
+        from logcde.streams.summary import start_of_time
 
         with progress_bar("scanning", None) as report:
             scan = self.table.scan(report)
@@ -121,7 +126,7 @@ class Embed:
             # Closed in any case, so that no temporary file outlives it.
             contextlib.closing(some_streams(scan, self.output.parent, report, group=self.rows)) as groups,
         ):
-            return write(scan, groups, output)
+            return write(scan, groups, output), start_of_time(scan.schema.clock, None)
 
     def _write_intervals(self, scan: "Scan", groups: "Iterable[Streams]", output: OutputTable) -> int:
         """Write a row for each query interval."""
@@ -153,7 +158,7 @@ class Embed:
         for group in groups:
             if fitted is None or schema is None:
                 fitted = self._features(scan.schema).fit(group)
-                _check_columns(len(fitted.names))
+                check_columns(len(fitted.names))
                 schema = _output_schema(scan, fitted.names, "float32", ())
                 output.begin(schema)
             step = max(1, NUMBERS_IN_MEMORY // len(fitted.names))
@@ -177,10 +182,12 @@ class Embed:
     def _features(self, schema: "Schema") -> "AbstractFeatures":
         from logcde.features import LogSignatureFeatures, WindowFeatures
 
+        # Before the fit, which makes a name and numbers for each column.
         if self.features == "windows":
+            check_columns(3 * (self.units or 0))
             return WindowFeatures(windows=self.windows, units=self.units or 0)
         embedding = self._embedding()
-        checked_coordinates(embedding, schema)
+        check_columns(sum(self.parts) * checked_coordinates(embedding, schema).basis.dimension)
         return LogSignatureFeatures(embedding, scales=self.parts) if self.parts else LogSignatureFeatures(embedding)
 
 
@@ -205,8 +212,13 @@ def checked_coordinates(embedding: "Embedding", schema: "Schema") -> "Coordinate
     return embedding.coordinates(schema)
 
 
-def _check_columns(count: int) -> None:
-    """Refuse more columns than a file can reasonably have."""
+def check_columns(count: int) -> None:
+    """Refuse more columns than a file can reasonably have.
+
+    >>> check_columns(10**9)
+    Traceback (most recent call last):
+    logcde.errors.EmbeddingError: These features have 1,000,000,000 columns; a table can have 100,000. Choose fewer ...
+    """
     if count > MOST_COORDINATES:
         raise EmbeddingError(
             f"These features have {count:,} columns; a table can have {MOST_COORDINATES:,}.",
@@ -245,7 +257,7 @@ def _interval_tables(
             start, stop = (places.stamp(series, end[interval]) for end in (some.start, some.stop))
             return places.where(series, detail=f"interval from {start} to {stop}")
 
-        check_finite(values, coordinates.basis.labels, place)
+        check_finite(values, coordinates.basis.labels, place, Remedy.TOO_LARGE if dtype == np.float32 else SCALE)
         origins = None if streams.origins is None else streams.origins[some.series]
         ends = (streams.schema.clock.stamps(end, origins) for end in (some.start, some.stop))
         columns = [streams.ids[some.series], *ends, *values.T]
@@ -253,7 +265,9 @@ def _interval_tables(
         yield pyarrow.Table.from_arrays(arrays, schema=schema)
 
 
-def check_finite(values: np.ndarray, labels: Sequence[str], place: Callable[[int], Where]) -> None:
+def check_finite(
+    values: np.ndarray, labels: Sequence[str], place: Callable[[int], Where], remedy: Remedy | str = SCALE
+) -> None:
     """Refuse coordinates that are infinite or not a number, with the `place` of the first row that has one.
 
     >>> check_finite(np.array([[1.0, np.inf]]), ("pulse", "time"), lambda row: Where(series="p1"))
@@ -271,7 +285,7 @@ def check_finite(values: np.ndarray, labels: Sequence[str], place: Callable[[int
         others = f" (and {rows - 1:,} more rows)" if rows > 1 else ""
         raise EmbeddingError(
             f"{where}: the coordinate {labels[column]!r} is {values[row, column]} in {values.dtype}{others}.",
-            Remedy.TOO_LARGE,
+            remedy,
             where=where,
         )
 

@@ -129,6 +129,9 @@ def _run(given: list[str]) -> int | str:
             return command.run()
     except LogcdeError as error:
         return f"logcde: {error.phrased(advice)}"
+    except MemoryError as error:
+        detail = f" {error}" if str(error) else ""
+        return f"logcde: there is not enough memory for this.{detail} Choose smaller options, or fewer rows."
 
 
 def _parser_type(brief: bool) -> Any:

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from logcde.streams.clock import Clock
     from logcde.streams.file_scan import Scan
 
-MOST_INTERVALS = 10_000_000
-"""Intervals of one series: more are a mistake in the units of time."""
-
 PartitionRule: TypeAlias = "Callable[[Streams], tuple[Streams, Partition]]"
 """From some series to those of them that have queries, and their partition."""
 QueryTimes: TypeAlias = "Callable[[Streams], tuple[Streams, list[np.ndarray]]]"
@@ -47,8 +44,6 @@ class PartitionOptions:
         given = [field.name for field in dataclasses.fields(self) if getattr(self, field.name) is not None]
         if len(given) > 1:
             raise TableError(f"--{given[0]} and --{given[1]} exclude each other.", "Leave one of them out.")
-        if self.intervals is not None and self.intervals > MOST_INTERVALS:
-            raise TableError(f"--intervals is {self.intervals:,}.", f"Give at most {MOST_INTERVALS:,}.")
         if self.at is not None:
             return _at_query_times(self.at, table, scan)
         if self.every is not None:
@@ -59,12 +54,7 @@ class PartitionOptions:
             partition = Partition.calendar(Calendar[self.calendar.upper()])
         else:
             partition = Partition.uniform(1 if self.intervals is None else self.intervals)
-
-        def rule(streams: "Streams") -> "tuple[Streams, Partition]":
-            _check_number(streams, partition)
-            return streams, partition
-
-        return rule
+        return lambda streams: (streams, partition)
 
 
 def every_partition(text: str, clock: "Clock") -> "Partition":
@@ -119,23 +109,6 @@ def _at_query_times(file: Path, table: TableOptions, scan: "Scan") -> PartitionR
         return streams, at_times([np.append(0.0, one) for one in times])
 
     return rule
-
-
-def _check_number(streams: "Streams", partition: "Partition") -> None:
-    """Refuse a number of intervals that would exhaust memory."""
-    from logcde.streams.partition import Every
-
-    if not isinstance(partition, Every) or not len(streams):
-        return
-    most = int(streams.horizon.argmax())
-    number = int(partition.inner(streams.horizon[most : most + 1], streams.schema.clock)[0]) + 1
-    if number > MOST_INTERVALS:
-        raise TableError(
-            f"Series {streams.ids[most]!r} would have {number:,} intervals from 0 to "
-            f"{float(streams.horizon[most]):.6g}.",
-            "Choose longer ones; or if the stamps count from 1970, pass --epoch.",
-            where=Where(series=streams.ids[most]),
-        )
 
 
 def _read_stamps(file: Path, table: TableOptions, text: bool) -> Any:

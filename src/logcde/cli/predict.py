@@ -19,8 +19,12 @@ from logcde.errors import TableError
 if TYPE_CHECKING:
     from logcde.cli.tasks import Predictions
     from logcde.cli.trained import Trained
-    from logcde.streams import Streams
+    from logcde.estimators.queries import Queries
+    from logcde.streams import Partition, Streams
     from logcde.streams.file_scan import Scan
+
+MOST_AT_ONCE = 5_000_000
+"""Forecasts of the series that are in memory together: more take very long before anything is written."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Predict:
             raise TableError("--at and --every exclude each other.", "Leave one of them out.")
         if self.every is not None:
             partition = every_partition(self.every, scan.schema.clock)
-            return lambda streams: (streams, partition)
+            return lambda streams: (streams, _multiples(partition, streams))
         if self.at is None:
             return lambda streams: (streams, None)
         read = read_query_times(self.at, table, scan)
@@ -120,6 +124,19 @@ class Predict:
             return streams, queries_of_times(times, streams)
 
         return query_times
+
+
+def _multiples(partition: "Partition", streams: "Streams") -> "Queries":
+    """The query times that --every gives, if they can be answered."""
+    from logcde.estimators.queries import queries_at
+
+    queries = queries_at(partition, streams)
+    if len(queries.times) > MOST_AT_ONCE:
+        raise TableError(
+            f"--every asks for {len(queries.times):,} forecasts at once, of at most {MOST_AT_ONCE:,}.",
+            "Choose a longer one; or pass smaller --rows, for fewer series in memory.",
+        )
+    return queries
 
 
 def _output_table(

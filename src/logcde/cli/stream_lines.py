@@ -31,7 +31,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
     series: Id
     time: Stamp | None = None
-    values: dict[str, float | None] | None = None
+    values: dict[str, float | int | None] | None = None
     terms: list[float] | None = None
     static: list[float] | None = None
     origin: Stamp | None = None

@@ -128,7 +128,8 @@ class Reports:
             self._write_json(counts)
         else:
             sys.stderr.write(
-                f"logcde: {counts['accepted']:,} lines accepted, {counts['refused']:,} refused, "
+                f"logcde: {counts['accepted']:,} line{'s' * (counts['accepted'] != 1)} accepted, "
+                f"{counts['refused']:,} refused, "
                 f"{counts['predictions']:,} predictions, {counts['series']:,} series.{state}\n"
             )
 
@@ -225,7 +226,7 @@ class StreamLoop:
             if self._file is not None and self._progress.lines > self._saved_lines and due:
                 self._save()
         if stop.number is None and not replayed.is_over:
-            raise replayed.other_input(f"has {number:,} lines, but the state has seen {self._progress.lines:,}")
+            raise replayed.other_input(f"has {number:,} lines and the state has seen {self._progress.lines:,}")
 
     def _take(self, text: "bytes | LongLine", number: int) -> None:
         self._progress.lines += 1

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from logcde.streams.clock import Clock
     from logcde.train import Checkpoints
 
+LARGEST = {"hidden": 8192, "block": 8192, "steps": 10**9, "patience": 10**9}
+"""The largest numbers that make sense; far beyond them a network does not fit into memory."""
 EMBEDDING = ("depth", "partition")
 """Options of networks on log-signatures only."""
 
@@ -57,6 +59,8 @@ class TrainOptions:
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise TrainingError(f"--{name} is {number}.", "Give at least 1.")
+            if number is not None and number > LARGEST.get(name, number):
+                raise TrainingError(f"--{name} is {number:,}.", f"Give at most {LARGEST[name]:,}.")
         if self.rate is not None and not 0 < self.rate < np.inf:
             raise TrainingError(f"--rate is {self.rate}.", "Give a small positive number, such as 0.01.")
         for name in ("holdout", "validation"):

@@ -20,8 +20,10 @@ from logcde.algebra.lie import apply, project_levels
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.logsigs import LogSignatures
 from logcde.embedding.padding import PaddedStreams, pad
+from logcde.errors import EmbeddingError, Remedy
 from logcde.scans import AbstractComposition, AbstractScan, Sequential
 from logcde.streams import Cuts, Streams
+from logcde.streams.faults import Places
 
 
 def embed(
@@ -33,8 +35,9 @@ def embed(
 ) -> LogSignatures:
     """Compute one log-signature for each interval between the query points of each series, on JAX's default device.
 
-    Where JAX is set to single precision and `dtype` is double, the computation is in double precision nevertheless, and
-    the result is an array of NumPy, since JAX would round it.
+    The computation is in double precision and rounded in the end, as in the host engine: the change of a channel from
+    the base point to a large first value, times a small change, is beyond single precision. Where JAX is set to single
+    precision and `dtype` is double, the result is an array of NumPy, since JAX would round it.
 
     >>> from logcde.streams import Partition
     >>> streams = Streams.from_arrays([[0.5], [0.2, 1.0]], [[[3.0]], [[4.0], [5.0]]])
@@ -43,9 +46,15 @@ def embed(
     [[4.0, 1.0, 0.5], [1.0, 1.0, 0.5]]
     """
     double, known = np.dtype(dtype) == np.float64, jax.dtypes.canonicalize_dtype(np.float64) == np.float64
-    with jax.enable_x64(double or known):
-        padded = pad(streams, cuts, coordinates, dtype)
-        values = _embed_all(padded, scan)
+    with jax.enable_x64(True):
+        padded = pad(streams, cuts, coordinates)
+        values = _embed_all(padded, scan).astype(dtype)
+        finite = jnp.isfinite(values).all(axis=(1, 2))
+    if not finite.all():
+        where = Places(streams.ids, streams.schema, streams.origins).where(int(jnp.argmin(finite)))
+        raise EmbeddingError(
+            f"{where}: a coordinate is beyond the range of {np.dtype(dtype)}.", Remedy.TOO_LARGE, where=where
+        )
     return LogSignatures(np.asarray(values) if double and not known else values, padded.lengths, coordinates.basis)
 
 

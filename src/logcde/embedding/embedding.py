@@ -176,7 +176,7 @@ class Embedding:
         return LogSignatures(values, lengths, coordinates.basis, initial_observations(scaled), spec)
 
     def on_device(self, streams: Streams, partition: Partition, *, scan: AbstractScan = Sequential()) -> LogSignatures:
-        """Compute the same with the JAX engine, on its default device and in the precision `dtype`.
+        """Compute the same with the JAX engine, on its default device, in double precision rounded to `dtype`.
 
         >>> streams = Streams.from_arrays([[0.5]], [[[3.0]]], horizon=1.0)
         >>> Embedding(depth=1).on_device(streams, Partition.uniform(1)).values.tolist()

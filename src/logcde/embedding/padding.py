@@ -17,10 +17,13 @@ from jaxtyping import Array, Bool, DTypeLike, Float, Int
 
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import increments_of, pieces_of
-from logcde.errors import EmbeddingError, Remedy
+from logcde.errors import EmbeddingError, LogcdeWarning, Remedy
 from logcde.streams import Cuts, Streams
 from logcde.streams.faults import Places
 from logcde.streams.ragged import owners
+
+LARGE_START = 1e4
+"""How many times all changes of a channel its first value may be before single precision cannot carry both."""
 
 
 class PaddedSteps(eqx.Module):
@@ -133,7 +136,9 @@ class PaddedStreams(eqx.Module):
 def pad(streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike = np.float64) -> PaddedStreams:
     """Pad streams and their query points to the size of the largest series.
 
-    Differences are exact to the precision of the result, however large values and stamps are. Double precision needs
+    Differences are exact to the precision of the result, however large values and stamps are, but for the first value
+    of a channel, which is a change from 0: single precision holds it, but not its products with small changes, so that
+    the interval in which a channel is first observed is not exact then; a warning says so. Double precision needs
     `jax.config.update("jax_enable_x64", True)`; without it the result is in single precision, with a warning.
 
     >>> from logcde.streams import Partition
@@ -158,6 +163,8 @@ def pad(streams: Streams, cuts: Cuts, coordinates: Coordinates, dtype: DTypeLike
     distances = (
         np.zeros((*events.shape, 0)) if coordinates.hat_basis is None else coordinates.hat_basis.distances(values)
     )
+    if _precision(dtype) == np.float32:
+        _warn_of_large_first_values(streams)
     cast = _Cast(_precision(dtype), Places(streams.ids, streams.schema, streams.origins), events.fill(streams.times))
     movable = Movable(
         values=cast(values, "value", observations=True),
@@ -201,6 +208,27 @@ def _precision(dtype: DTypeLike) -> np.dtype:
             stacklevel=4,
         )
     return found
+
+
+def _warn_of_large_first_values(streams: Streams) -> None:
+    """Warn of channels whose first values dwarf all later changes, of which single precision then loses a part."""
+    change, count = np.abs(increments_of(streams)), len(streams.schema.channels)
+    event = owners(streams.obs_offsets)
+    first = np.ones(len(change), bool)
+    order = np.lexsort((event, streams.channel, owners(streams.offsets)[event]))
+    series, channel = owners(streams.offsets)[event][order], streams.channel[order]
+    first[order[1:]] = (series[1:] != series[:-1]) | (channel[1:] != channel[:-1])
+    start, moved = np.zeros(count), np.zeros(count)
+    np.maximum.at(start, streams.channel[first], change[first])
+    np.maximum.at(moved, streams.channel[~first], change[~first])
+    lost = np.flatnonzero((moved > 0) & (start > LARGE_START * moved))
+    if lost.size:
+        name = streams.schema.channels[lost[0]]
+        found = (
+            f"The first values of {name!r}, up to {start[lost[0]]:.6g}, are so large beside its changes, up to "
+            f"{moved[lost[0]]:.6g}, that single precision loses these in the interval that has the first value."
+        )
+        warnings.warn(LogcdeWarning(found, "Subtract a typical value, or pad with dtype=np.float64."), stacklevel=4)
 
 
 class _Cast(NamedTuple):

@@ -121,6 +121,12 @@ class AbstractSeriesEstimator(BaseEstimator):
 
     def _read_further(self, X: Any) -> Streams:
         """Read series to predict, with the channels of the training series; warn of those far outside of these."""
+        streams = self._read_alike(X)
+        self._warn_if_outside(streams, stacklevel=4)
+        return streams
+
+    def _read_alike(self, X: Any) -> Streams:
+        """Read series with the channels of the training series."""
         check_is_fitted(self)
         schema = None if self.flat_ else self.schema_
         found = read_input(X, self.table, schema, self._check_samples, self.channels_first)
@@ -128,11 +134,16 @@ class AbstractSeriesEstimator(BaseEstimator):
         clock = self.schema_.clock
         if isinstance(clock, NumericClock) and isinstance(found.streams.schema.clock, NumericClock):
             found = dataclasses.replace(found, streams=found.streams.on_clock(clock))
-        ranges = self._ranges()
-        outside = None if ranges is None else ranges.compare(found.streams)
-        if outside is not None:
-            warnings.warn(OutOfRangeWarning(outside), stacklevel=3)
         return self._with_horizon(found)
+
+    def _warn_if_outside(
+        self, streams: Streams, ends: Float64[np.ndarray, "series"] | None = None, stacklevel: int = 3
+    ) -> None:
+        """Warn of series far outside of those of training, each up to its end, by default its horizon."""
+        ranges = self._ranges()
+        outside = None if ranges is None else ranges.compare(streams, ends)
+        if outside is not None:
+            warnings.warn(OutOfRangeWarning(outside), stacklevel=stacklevel)
 
     def _ranges(self) -> TrainingRanges | None:
         """What the training series were like; None if the estimator was saved before it kept that."""

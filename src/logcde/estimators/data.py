@@ -14,6 +14,7 @@ from jaxtyping import Float64
 
 from logcde.errors import StreamError, TrainingError, Where
 from logcde.streams import DatetimeClock, Earliest, FirstStamp, Schema, Streams, TimedeltaClock
+from logcde.streams.labels import as_numbers, too_large, unmasked, written
 from logcde.streams.rows import Average, Forbid, KeepLast
 from logcde.streams.schema import listed
 from logcde.streams.stamps import OPEN_END, Horizon, Origin
@@ -167,6 +168,7 @@ def read_input(
         return Input(data, ended=True)
     if isinstance(data, list | tuple) and data and all(isinstance(one, Streams) for one in data):
         return Input(Streams.concatenate(data), ended=True)
+    data = [unmasked(one) for one in data] if isinstance(data, list | tuple) else unmasked(data)
     if is_frame(data):
         if layout is not None:
             return Input(layout.read(data, schema), ended=layout.horizon is not None)
@@ -294,7 +296,7 @@ def weights_of(weight: Any, streams: Streams) -> Float64[np.ndarray, "series"]:
     """
     if weight is None:
         return np.ones(len(streams))
-    found = np.asarray(weight, np.float64)
+    found = as_numbers(weight, lambda at: Where(detail="sample_weight"))
     if found.shape != (len(streams),):
         raise TrainingError(
             f"sample_weight has shape {found.shape}, but there are {len(streams)} series.", "Give one weight for each."
@@ -321,11 +323,14 @@ def align_targets(targets: Any, streams: Streams, flat: bool) -> Any:
     [0, 1]
     """
     if isinstance(targets, Mapping):
-        return _by_id(dict(targets), streams)
+        found = _by_id(dict(targets), streams)
+        _refuse_large(np.asarray(found))
+        return found
     index = getattr(targets, "index", None)
     if flat or index is None or callable(index):  # `list.index` is a method
         array = np.asarray(targets)
         _check_count(array, streams, flat)
+        _refuse_large(array)
         return array
     index = np.asarray(index)
     if len(set(index.tolist())) == len(index) and set(streams.ids.tolist()) <= set(index.tolist()):
@@ -335,6 +340,13 @@ def align_targets(targets: Any, streams: Streams, flat: bool) -> Any:
         f"{listed(streams.ids.tolist(), 3)}, so targets cannot be matched with series.",
         "Use each series id once as the index of y; if y is in the order of the series, pass y.to_numpy().",
     )
+
+
+def _refuse_large(targets: np.ndarray) -> None:
+    """Refuse whole numbers beyond the range of float64, which NumPy keeps as objects."""
+    large = [item for item in targets.reshape(-1).tolist() if too_large(item)] if targets.dtype.kind == "O" else []
+    if large:
+        raise TrainingError(f"y has {written(large[0])}, too large for float64 to hold exactly.", "Scale it first.")
 
 
 def _by_id(targets: dict, streams: Streams) -> list:

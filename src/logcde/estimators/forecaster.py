@@ -3,6 +3,7 @@
 For networks, query times are added to the cuts of the partition, so that an interval ends at each of them.
 """
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -18,7 +19,15 @@ from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array
 from logcde.estimators.base import AbstractLogCDE, check_finite
 from logcde.estimators.choosing import GIVEN, Choice, choose_origin
-from logcde.estimators.data import align_targets, axes_of, is_frame, layout_of_targets, read_input, with_horizon
+from logcde.estimators.data import (
+    align_targets,
+    axes_of,
+    is_frame,
+    last_times,
+    layout_of_targets,
+    read_input,
+    with_horizon,
+)
 from logcde.estimators.explaining import occlude
 from logcde.estimators.learners import AbstractNetwork, DirectForecast, LogSLiCE
 from logcde.estimators.learners.questions import Questions
@@ -94,13 +103,16 @@ class LogCDEForecaster(AbstractLogCDE):
         Raises:
             NonFinitePredictionError: Some are not finite; the error has the others.
         """
-        streams = self._read_further(X)
-        return self._predictions(streams, queries_at(at, streams))
+        streams = self._read_alike(X)
+        queries = queries_at(at, streams)
+        self._warn_if_outside(streams, _ends(streams, queries))
+        return self._predictions(streams, queries)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return R^2 over the known targets, averaged over outputs. For y=None these are next values."""
-        streams = self._read_further(X)
+        streams = self._read_alike(X)
         queries = self._read_targets(y, streams)
+        self._warn_if_outside(streams, _ends(streams, queries))
         assert queries.targets is not None
         targets, known = queries.targets, np.isfinite(queries.targets)
         predicted = self._predictions(streams, queries, known)[queries.present]
@@ -119,8 +131,9 @@ class LogCDEForecaster(AbstractLogCDE):
             output: Number of the forecast target.
             parts: Number of equal parts of each series.
         """
-        streams = self._read_further(X)
+        streams = self._read_alike(X)
         queries = queries_at(None if at is None else np.broadcast_to(np.asarray(at), len(streams))[:, None], streams)
+        self._warn_if_outside(streams, _ends(streams, queries))
         if not 0 <= output < self.outputs_:
             raise ModelError(f"There is no target number {output}.", f"Give a number from 0 to {self.outputs_ - 1}.")
         return occlude(lambda some: self._predictions(some, queries)[:, 0, output], streams, parts)
@@ -144,6 +157,7 @@ class LogCDEForecaster(AbstractLogCDE):
             times, series = queries.times[place], owners(queries.offsets)[place]
             asked = Questions(series, times, times, target, queries.targets[place, target])
         _check_learnable(np.bincount(asked.target, minlength=len(names)).astype(bool))
+        self._note_ahead(streams, asked.series, asked.until, asked.time)
         own = {name: number for number, name in enumerate(streams.schema.channels)}
         channels = [own.get(name) if named else None for name in names]
         self.model_, self.choices_ = learner.fit_questions(streams, asked, channels, names, seed)
@@ -153,6 +167,9 @@ class LogCDEForecaster(AbstractLogCDE):
         assert queries.targets is not None
         known = np.isfinite(queries.targets)
         _check_learnable(np.asarray(known.any(axis=0)))
+        place = np.flatnonzero(known.any(axis=1))
+        times = queries.times[place]
+        self._note_ahead(streams, owners(queries.offsets)[place], times, times)
         chosen = network.choose(streams, self.gap_)
         centre, spread = np.nanmean(queries.targets, axis=0), np.nanstd(queries.targets, axis=0)
         spread = np.where(spread > 0, spread, 1.0)
@@ -170,6 +187,20 @@ class LogCDEForecaster(AbstractLogCDE):
         self.model_ = EmbeddedModel(sequence, chosen.embedding, chosen.partition, sparse)
         self.choices_ = {**chosen.choices, **more}
         self.history_, self.n_iter_ = result.history, result.summary.steps
+
+    def _note_ahead(self, streams: Streams, series: np.ndarray, until: np.ndarray, time: np.ndarray) -> None:
+        """Note how far ahead of the latest event before `until` the times of training are."""
+        after, order = self.ranges_.after, np.argsort(series, kind="stable")
+        bounds = np.searchsorted(series[order], np.arange(len(streams) + 1))
+        for one in range(len(streams)):
+            own, asked = (
+                streams.times[streams.offsets[one] : streams.offsets[one + 1]],
+                order[bounds[one] : bounds[one + 1]],
+            )
+            place = np.searchsorted(own, until[asked]) - 1
+            if len(own):
+                after = max(after, float((time[asked] - own[place])[place >= 0].max(initial=0.0)))
+        self.ranges_ = dataclasses.replace(self.ranges_, after=after)
 
     def _predictions(
         self, streams: Streams, queries: Queries, asked: Bool[np.ndarray, "query output"] | None = None
@@ -200,6 +231,13 @@ class LogCDEForecaster(AbstractLogCDE):
             return queries_of_targets(align_streams(targets, streams))
         rows = check_array(align_targets(y, streams, self.flat_), ensure_2d=False, dtype=np.float64, input_name="y")
         return Queries(np.arange(len(streams) + 1), streams.horizon, rows.reshape(len(streams), -1))
+
+
+def _ends(streams: Streams, queries: Queries) -> Float64[np.ndarray, "series"]:
+    """The last query time of each series, or its last event if that is later."""
+    ends, some = last_times(streams), queries.counts > 0
+    ends[some] = np.maximum(ends[some], queries.times[queries.offsets[1:][some] - 1])
+    return ends
 
 
 def _check_learnable(known: Bool[np.ndarray, "output"]) -> None:

@@ -112,7 +112,7 @@ def train(
             weights=schedule.weights,
             copies=copies,
             optimiser=one_cycle_adamw(schedule.rate, schedule.steps, decay=schedule.decay),
-            batching=Batching(size=schedule.batch),
+            batching=Batching(size=min(schedule.batch, len(targets))),
             duration=Steps(schedule.steps),
             selection=Selection(
                 validation=schedule.held_out,

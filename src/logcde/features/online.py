@@ -77,7 +77,8 @@ class OnlineFeatures(AbstractOnlineFeatures):
         """The sums over windows as if the series ended at this time."""
         known = max(self.last, 0.0)
         end = known if at is None else float(time_on(self.clock, at))
-        if not known <= end < math.inf:
+        check_finite(end)
+        if end < known:
             raise StreamError(
                 f"Features at {shown(self.clock, end)} are not possible: the series is known up to "
                 f"{shown(self.clock, known)} already.",
@@ -231,6 +232,18 @@ def check_event(clock: Clock, time: float, row: Float64[np.ndarray, "_"], channe
             f"Give one finite number for each of the {channels} channels, NaN = not observed.",
             where=Where(stamp=shown(clock, time)),
         )
+
+
+def check_finite(time: float) -> None:
+    """Refuse a prediction at no time.
+
+    >>> check_finite(float("nan"))
+    Traceback (most recent call last):
+    logcde.errors.StreamError: A prediction at nan is not possible. Give a finite stamp.
+    """
+    if not math.isfinite(time):
+        found = f"A prediction at {time} is not possible."
+        raise StreamError(found, "Give a finite stamp.", where=Where(stamp=str(time)))
 
 
 def check_later(clock: Clock, time: float, last: float) -> None:

@@ -10,12 +10,12 @@ from jaxtyping import Float, Float64
 from logcde._typing import Numbers
 from logcde.embedding.online import Values
 from logcde.errors import ModelError, StreamError, Where
-from logcde.features.online import check_event, check_later, row_of
+from logcde.features.online import check_event, check_finite, check_later, row_of
 from logcde.features.recent import Grouped
 from logcde.models.forecast import ForecastModel
 from logcde.online.abstract import AbstractPredictor
 from logcde.online.states import FORMAT, check_format, restoring
-from logcde.online.watching import RangeWatch, begun, copied
+from logcde.online.watching import RangeWatch, begun, copied, restored
 from logcde.streams import Clock, Schema
 from logcde.streams.clock import Time
 from logcde.streams.ragged import offsets_of
@@ -91,13 +91,16 @@ class ForecastPredictor(AbstractPredictor):
         """Forecast all targets at a time, by default that of the last event, from the events before it."""
         known = max(self.last, 0.0)
         time = known if at is None else float(time_on(self._clock, at))
-        if not known <= time < math.inf:
+        check_finite(time)
+        if time < known:
             raise StreamError(
                 f"A forecast for {shown(self._clock, time)} is not possible: the series is known up to "
                 f"{shown(self._clock, known)} already.",
                 "Ask for that time or later.",
                 where=Where(stamp=time),
             )
+        if self._watch is not None:
+            self._watch.ask(time)
         return self._model.answers(self._grouped(), np.zeros(1, np.int64), np.array([time]))[0]
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
@@ -122,7 +125,8 @@ class ForecastPredictor(AbstractPredictor):
             for time, row in state["events"]:
                 other.observe(Time(time), [np.nan if x is None else x for x in row])
             clock = with_origin_number(self.schema.clock, state.get("origin"))
-            self._events, self._clock, self._watch = other._events, clock, begun(self._watch)
+            self._events, self._clock = other._events, clock
+            self._watch = restored(self._watch, self.last)
 
         restoring(restore)
         return self

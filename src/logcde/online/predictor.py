@@ -15,14 +15,14 @@ from logcde._typing import Numbers
 from logcde.embedding import Embedding, InitialObservations
 from logcde.embedding.online import Values
 from logcde.errors import ModelError, StreamError, Where
-from logcde.features.online import row_of
+from logcde.features.online import check_finite, row_of
 from logcde.models import AbstractOnlineModel
 from logcde.online.abstract import AbstractPredictor
 from logcde.online.prefix import Arrival, Event, Prefix, boundaries_of
 from logcde.online.reordering import ReorderBuffer
 from logcde.online.serving import IntervalLogsigs, ModelState, PredictorSetup
 from logcde.online.states import FAULTS
-from logcde.online.watching import begun, copied
+from logcde.online.watching import begun, copied, restored
 from logcde.streams import Clock, Partition, Schema, TrainingRanges
 from logcde.streams.clock import Time
 from logcde.streams.series_clock import begun_by, own_origin, shown, time_on, with_origin_number, zero_for
@@ -209,7 +209,8 @@ class Predictor(AbstractPredictor):
             time = reached if self._buffer is None else max(reached, self._buffer.newest)
         else:
             time = float(time_on(self._clock, at))
-        if not reached <= time < math.inf:
+        check_finite(time)
+        if time < reached:
             raise StreamError(
                 f"A prediction at {self._show(time)} is not possible: the series is known up to {self._show(reached)} "
                 "already.",
@@ -217,6 +218,8 @@ class Predictor(AbstractPredictor):
                 where=Where(stamp=self._show(time)),
             )
         self._prefix.check_reach(time, self._show)
+        if self._watch is not None:
+            self._watch.ask(time)
         held = [] if self._buffer is None else self._buffer.held_until(time)
         if not held and not self._boundaries.is_over(time):
             return self._model_state, np.concatenate([*self._pending, self._prefix.open_logsig(time)])
@@ -264,7 +267,7 @@ class Predictor(AbstractPredictor):
             ) from error
         self._adopt(prefix, buffer, model_state, [])
         self._follow(clock)
-        self._watch = begun(self._watch)
+        self._watch = restored(self._watch, self.last)
         return self
 
     def copy(self) -> "Predictor":

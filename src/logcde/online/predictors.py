@@ -96,6 +96,8 @@ class Predictors:
         sizes = [len(one) if isinstance(one, Sequence) or np.ndim(one) else 0 for one in (series, times, values)]
         if len(set(sizes)) > 1:
             found = f"{sizes[0]} ids, {sizes[1]} times, {sizes[2]} rows of values"
+            if not isinstance(values, Sequence) and not np.ndim(values):
+                found = f"{sizes[0]} ids, {sizes[1]} times, and one number in place of rows of values, {values!r}"
             raise StreamError(f"There are {found}.", "Pass one id, one time and one row of values for each event.")
         for one, time, row in zip(series, times, values, strict=True):
             self.observe(one, time, row)

@@ -83,6 +83,12 @@ class Prefix:
                 "Close the interval before observing the event.",
                 where=Where(stamp=show(time)),
             )
+        if event is not None and time < self.online.start and self.last == -math.inf:
+            raise StreamError(
+                f"The event at {show(time)} is before {show(self.online.start)}, from where the model counts time.",
+                "Check that it is in the units of time of the training data.",
+                where=Where(stamp=show(time)),
+            )
         if event is not None and (time < self.reached or time == self.last):
             raise StreamError(
                 f"The event at {show(time)} is not after what is known already (the last event was at "

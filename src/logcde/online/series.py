@@ -24,7 +24,7 @@ from logcde.online.prefix import Arrival, Event
 from logcde.online.reordering import ReorderBuffer
 from logcde.online.serving import AbstractServingModel, serving_model
 from logcde.online.states import FORMAT, check_format, restoring
-from logcde.online.watching import RangeWatch, begun, copied, watch_of
+from logcde.online.watching import RangeWatch, begun, copied, restored, watch_of
 from logcde.streams import Clock, Partition, Schema, TrainingRanges
 from logcde.streams.clock import Time
 from logcde.streams.series_clock import begun_by, length_on, own_origin, time_on, with_origin_number, zero_for
@@ -173,7 +173,10 @@ class FeaturePredictor(AbstractPredictor):
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Predict as if the series ended at this time."""
-        return self._reader(self._online.windows(at), self._online.final)
+        windows = self._online.windows(at)
+        if self._watch is not None and at is not None:
+            self._watch.ask(float(time_on(self._online.clock, at)))
+        return self._reader(windows, self._online.final)
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of windows that time has passed. One at which an event is, is over after it."""
@@ -198,7 +201,7 @@ class FeaturePredictor(AbstractPredictor):
         def restore() -> None:
             check_format(state, "features")
             self._online = OnlineFeatures(self._model.features).restore(state["windows"])
-            self._reader, self._watch = self._fresh.copy(), begun(self._watch)
+            self._reader, self._watch = self._fresh.copy(), restored(self._watch, self.last)
 
         restoring(restore)
         return self
@@ -284,7 +287,10 @@ class MixturePredictor(AbstractPredictor):
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Mix the predictions."""
         time = None if at is None else time_on(self._clock, at)
-        return self._model.mixed([np.asarray(one.predict(time), np.float64)[None] for one in self._members])[0]
+        found = [np.asarray(one.predict(time), np.float64)[None] for one in self._members]
+        if self._watch is not None and time is not None:
+            self._watch.ask(float(time))
+        return self._model.mixed(found)[0]
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of the first model's intervals."""
@@ -308,7 +314,7 @@ class MixturePredictor(AbstractPredictor):
                 one.restore(part)
             clock = with_origin_number(self.schema.clock, state.get("origin"))
             self._members, self._observing, self._clock = members, share_windows(members), clock
-            self._watch = begun(self._watch)
+            self._watch = restored(self._watch, self.last)
 
         restoring(restore)
         return self

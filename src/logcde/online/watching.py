@@ -25,6 +25,8 @@ class RangeWatch:
     Args:
         ranges: What the model was trained on.
         series: Id of the series, for the warning.
+        given: Reasons that were given already, shared by all watches of these series.
+        begun: Whether events were taken that this watch has not seen, so that it does not know the first.
 
     >>> from logcde import Streams
     >>> ranges = TrainingRanges.of(Streams.from_dense(np.random.default_rng(0).uniform(size=(10, 30, 1))))
@@ -37,17 +39,24 @@ class RangeWatch:
     (1, "Series 'p1' has 9 observations of 'x1' within 0.9063, in training at most 1")
     """
 
-    def __init__(self, ranges: TrainingRanges, series: Hashable = None, given: set[Reason] | None = None) -> None:
+    def __init__(
+        self,
+        ranges: TrainingRanges,
+        series: Hashable = None,
+        given: set[Reason] | None = None,
+        begun: bool = False,
+    ) -> None:
         self._ranges, self._series, self._given = ranges, series, set() if given is None else given
+        self._begun = begun
         channels = len(ranges.channels)
         self._first, self._newest = np.nan, -np.inf
         self._limits = np.array([*ranges.values_allowed, ranges.gaps_allowed])
         self._window, self._count = np.full(len(ranges.widths), -1.0), np.zeros(ranges.most.shape)
         self._kept, self._gap = np.array([np.full(channels, np.nan), np.zeros(channels)]), np.zeros(channels)
 
-    def begin(self, series: Hashable = None) -> "RangeWatch":
+    def begin(self, series: Hashable = None, begun: bool = False) -> "RangeWatch":
         """The watch of another series."""
-        return RangeWatch(self._ranges, series, self._given)
+        return RangeWatch(self._ranges, series, self._given, begun)
 
     def copy(self) -> "RangeWatch":
         """An independent watch of the same series."""
@@ -63,6 +72,8 @@ class RangeWatch:
         ranges = self._ranges
         if math.isnan(self._first):
             self._first = time
+            if time > ranges.before_allowed and not self._begun:
+                self._warn("window", lambda: ranges.late(time))
         self._newest = time
         age = time - self._first
         widths, most = ranges.widths, ranges.most_allowed
@@ -77,6 +88,12 @@ class RangeWatch:
             self._warn("gaps", self._pausing)
         if age > ranges.length_allowed:
             self._warn("length", lambda: ranges.long(age))
+
+    def ask(self, time: float) -> None:
+        """Take notice of a prediction at this time."""
+        rest = time - self._newest if math.isfinite(self._newest) else 0.0
+        if rest > self._ranges.after_allowed:
+            self._warn("window", lambda: self._ranges.ended(rest))
 
     def _warn(self, reason: Reason, excess: Callable[[], Excess]) -> None:
         if reason in self._given:
@@ -115,6 +132,11 @@ def watch_of(ranges: TrainingRanges | None, schema: Schema) -> RangeWatch | None
 def begun(watch: RangeWatch | None, series: Hashable = None) -> RangeWatch | None:
     """The watch of another series, if there is any."""
     return None if watch is None else watch.begin(series)
+
+
+def restored(watch: RangeWatch | None, last: float) -> RangeWatch | None:
+    """The watch of a series that was restored, if there is any; `last` is the time of its last event."""
+    return None if watch is None else watch.begin(begun=last > -math.inf)
 
 
 def copied(watch: RangeWatch | None) -> RangeWatch | None:

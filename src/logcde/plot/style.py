@@ -39,7 +39,7 @@ def without_frame(axes: "Axes", *sides: str) -> "Axes":
 
 
 def save(figure: "Figure", file: str | Path) -> Path:
-    """Write a figure under a temporary name and rename it. Returns its path.
+    """Write a figure under a temporary name and rename it; without an ending it is a PNG image. Returns its path.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -48,7 +48,8 @@ def save(figure: "Figure", file: str | Path) -> Path:
     """
     target = Path(file)
     with whole_file(target) as unfinished:
-        figure.savefig(unfinished, dpi=140)
+        # Matplotlib would add an ending to a name that has none.
+        figure.savefig(unfinished, dpi=140, format=target.suffix[1:] or "png")
     return target
 
 

@@ -135,7 +135,8 @@ def read_dense(
 def _check_axes(shape: tuple[int, ...], named: int | None, times: Lists | None) -> None:
     """Refuse an array whose axes are plainly (series, channel, step), by names or stamps; warn of one that may be."""
     series, steps, width = shape
-    read = f"An array of shape {shape} is read as {series:,} series of {steps:,} steps with {width:,} channels"
+    long = f"{steps:,} step{'s' * (steps != 1)}"
+    read = f"An array of shape {shape} is read as {series:,} series of {long} with {width:,} channels"
     stamped = 0 if times is None else np.shape(times)[-1:] == (width,)
     if named is not None and named != width and named == steps:
         raise StreamError(f"{read}, but there are {named} names of channels.", CHANNELS_FIRST)

@@ -77,6 +77,8 @@ def as_array(items: object) -> np.ndarray:
     >>> as_array([1.5, "high"])
     array([1.5, 'high'], dtype=object)
     """
+    if isinstance(items, np.ma.MaskedArray):
+        return unmasked(items)
     if isinstance(items, np.ndarray) and items.dtype.kind not in "US":
         return items
     try:
@@ -87,6 +89,23 @@ def as_array(items: object) -> np.ndarray:
         ) from error
     rounded = array.dtype.kind == "f" and bool((np.abs(array) >= LARGEST_WHOLE).any())
     return np.asarray(items, object) if rounded or array.dtype.kind in "US" else array
+
+
+def unmasked(array: Any) -> Any:
+    """A masked array with NaN, NaT or None where it is masked; anything else as it is.
+
+    >>> unmasked(np.ma.array([1.0, 2.0], mask=[False, True]))
+    array([ 1., nan])
+    """
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    missing = {"f": np.nan, "c": np.nan, "m": np.timedelta64("NaT"), "M": np.datetime64("NaT")}
+    kind = array.dtype.kind
+    if kind in missing or not np.ma.is_masked(array):
+        return array.filled(missing[kind]) if kind in missing else array.data
+    objects = array.data.astype(object)
+    objects[np.ma.getmaskarray(array)] = None
+    return objects
 
 
 def too_large(item: object) -> bool:
@@ -105,8 +124,10 @@ def written(number: object) -> str:
 
 
 def _too_large(number: object, where: Where) -> StreamError:
+    text = written(number)
+    found = text if text.startswith("a ") else f"the value {text}"
     return StreamError(
-        f"{where} has the value {written(number)}, too large for float64 to hold exactly.",
+        f"{where} has {found}, too large for float64 to hold exactly.",
         "Scale it first.",
         where=where,
     )
@@ -289,6 +310,9 @@ def id_array(ids: Sequence | np.ndarray) -> Shaped[np.ndarray, "series"]:
         types = (str,) if isinstance(labels[0], str) else (int, np.integer)
         wrong = next((label for label in labels if not isinstance(label, types) or isinstance(label, bool)), None)
         if wrong is None and None not in labels:
+            large = [] if types == (str,) else [one for one in labels if not -(2**63) <= one < 2**63]
+            if large:
+                raise StreamError(f"A series id is {written(large[0])}, too large for 64 bits.", "Give it as text.")
             return labels if types == (str,) else labels.astype(np.int64)
         expected = "text" if types == (str,) else "a whole number"
         raise StreamError(f"The series id {wrong!r} is not {expected}.", ALIKE, where=Where(series=wrong))

@@ -24,6 +24,10 @@ from logcde.streams.stamps import read_stamps
 from logcde.streams.streams import Streams
 
 FIRST_MONDAY = 4  # days after 1970-01-01, a Thursday
+MOST_INTERVALS = 10_000_000
+"""Intervals of one series: more are a mistake in the units of time."""
+MOST_TOGETHER = 50_000_000
+"""Intervals of all series together, which a computer still holds."""
 
 
 class Calendar(enum.Enum):
@@ -124,6 +128,7 @@ class _Uniform(Partition):
             )
 
     def cuts(self, streams: Streams) -> Cuts:
+        check_number(np.full(len(streams), min(self.intervals, _COUNTED), np.int64), streams)
         # Multiply first: T k / M is a whole number wherever it should be, T (k / M) is not.
         points = streams.horizon[:, None] * np.arange(self.intervals + 1.0) / self.intervals
         points[:, -1] = streams.horizon
@@ -190,6 +195,7 @@ class Every(Partition):
         """Multiples of the step, then the horizon."""
         clock = streams.schema.clock
         whole = self.inner(streams.horizon, clock) + 1
+        check_number(whole, streams)
         offsets = offsets_of(whole + 1)
         number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], whole + 1)
         points = self.points(number, clock)
@@ -200,7 +206,7 @@ class Every(Partition):
         """The number of cuts between 0 and each horizon. A last interval shorter than rounding errors is left out."""
         with np.errstate(over="ignore"):
             steps = np.ceil(horizon / self.length(clock) * (1 - 1e-12))
-        return np.minimum(steps, 2.0**62).astype(np.int64) - 1  # far too many remain far too many
+        return np.minimum(steps, _COUNTED).astype(np.int64) - 1  # far too many remain far too many
 
     def points(self, number: Int64[np.ndarray, "_"], clock: Clock) -> Float64[np.ndarray, "_"]:
         """The cuts with these numbers, as times."""
@@ -233,14 +239,15 @@ class EveryEvents(Partition):
 
     def cuts(self, streams: Streams) -> Cuts:
         """The stamps of events number `events`, 2 `events`, ..., between 0 and the horizon."""
-        inner = np.maximum(np.diff(streams.offsets) - 1, 0) // self.events
+        events = min(self.events, _COUNTED)
+        inner = np.maximum(np.diff(streams.offsets) - 1, 0) // events
         some = np.flatnonzero(inner)
         # An event at the horizon cannot begin an interval: it joins the last one.
-        last = streams.times[streams.offsets[some] + inner[some] * self.events]
+        last = streams.times[streams.offsets[some] + inner[some] * events]
         inner[some] -= last == streams.horizon[some]
         offsets = offsets_of(inner + 2)
         points = np.empty(offsets[-1])
-        cut_every(0, len(streams), streams.offsets, streams.times, streams.horizon, self.events, offsets, points)
+        cut_every(0, len(streams), streams.offsets, streams.times, streams.horizon, events, offsets, points)
         return Cuts(offsets, points)
 
     def __repr__(self) -> str:
@@ -307,6 +314,11 @@ def beginnings(unit: Calendar, start: np.datetime64, end: np.datetime64, zone: s
     shift = FIRST_MONDAY if unit is Calendar.WEEK else 0
     first = (low.astype(f"datetime64[{counted}]").astype(np.int64) - shift) // step
     last = (high.astype(f"datetime64[{counted}]").astype(np.int64) - shift) // step
+    if last - first > MOST_INTERVALS:
+        raise PartitionError(
+            f"There are {last - first:,} calendar intervals from {start} to {end}, of at most {MOST_INTERVALS:,}.",
+            "Choose longer ones, or check the stamps.",
+        )
     walls = (np.arange(first, last + 1) * step + shift).astype(f"datetime64[{counted}]").astype("datetime64[s]")
     if zone is None:
         return walls
@@ -336,7 +348,40 @@ def _multiples(step: np.generic, number: Int64[np.ndarray, "point"]) -> np.ndarr
     if step.dtype.kind == "m":
         return number * step
     ratio = Fraction(float(step)).limit_denominator(1_000_000)
-    return number * ratio.numerator / ratio.denominator if float(ratio) == step else number * step
+    exact = float(ratio) == step and ratio.numerator * int(number.max(initial=0)) < 2**63
+    return number * ratio.numerator / ratio.denominator if exact else number * step
+
+
+_COUNTED = 2**62
+"""More intervals than this are counted as this many."""
+
+
+def check_number(intervals: Int64[np.ndarray, "series"], streams: Streams) -> None:
+    """Refuse more intervals than anybody can mean: of one series, or of all together."""
+    if not len(intervals):
+        return
+    most, total = int(intervals.argmax()), float(intervals.sum(dtype=np.float64))
+    if intervals[most] > MOST_INTERVALS:
+        places = Places(streams.ids, streams.schema, streams.origins)
+        raise PartitionError(
+            f"{places.series(most)} would have {_amount(int(intervals[most]))} intervals from 0 to "
+            f"{float(streams.horizon[most]):.6g}, of at most {MOST_INTERVALS:,}.",
+            Remedy.LONGER_INTERVALS,
+            where=places.where(most),
+        )
+    if total > MOST_TOGETHER:
+        raise PartitionError(
+            f"These {len(intervals):,} series would have {total:,.0f} intervals together, of at most "
+            f"{MOST_TOGETHER:,}.",
+            "Choose longer ones, or take fewer series at a time.",
+        )
+
+
+def _amount(intervals: int) -> str:
+    """A number of intervals for a sentence, however large."""
+    if intervals >= _COUNTED - 1:
+        return "more than 1e18"
+    return f"{intervals:,}" if intervals < 10**15 else f"{intervals:.0e}"
 
 
 LEAST_FILLED = 0.1

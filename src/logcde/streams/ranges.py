@@ -1,7 +1,7 @@
 """`TrainingRanges`: what a model was trained on, and which series lie far outside of it.
 
-Everything is measured from the first event of a series on, so that a growing series is only ever found outside of a
-range that it has left for good: one that is young is short, not unusual.
+A growing series is only ever found outside of a range that it has left for good: one that is young is short, not
+unusual. So all is measured from its first event on, but for the empty parts of its window before and after its events.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from logcde.errors import StreamError
-from logcde.streams.clock import unit_name
+from logcde.streams.clock import moment_of, unit_name
 from logcde.streams.faults import name
 from logcde.streams.ragged import owners, stable_order
 from logcde.streams.schema import listed
@@ -35,7 +35,13 @@ REMEDY = (
     "Predictions are extrapolated there. Check the units of stamps and values, thin the feed, or train on such series."
 )
 
-Reason: TypeAlias = Literal["density", "values", "gaps", "length"]
+FAR_START = (
+    "If time should count from where each series begins, train and predict with origin=FirstStamp(), in commands "
+    "--origin first."
+)
+"""What to do about series that begin far from the origin."""
+
+Reason: TypeAlias = Literal["density", "values", "gaps", "length", "window"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Excess:
         ratio: What was found, as a multiple of the limit.
         series: The id of the series.
         channel: The channel; None if it is about all.
+        remedy: What to do about just this; empty if there is nothing more to say.
     """
 
     reason: Reason
@@ -55,6 +62,7 @@ class Excess:
     ratio: float
     series: object = None
     channel: str | None = None
+    remedy: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,12 +81,13 @@ class OutOfRange:
 
     def __str__(self) -> str:
         cases = " ".join(f"{_subject(one.series)} {one.text}." for one in self.worst)
+        remedies = " ".join([REMEDY, *dict.fromkeys(one.remedy for one in self.worst if one.remedy)])
         if self.total == 1:
-            return f"{cases} That is far outside of what the model was trained on. {REMEDY}"
+            return f"{cases} That is far outside of what the model was trained on. {remedies}"
         verb = "lies" if self.series == 1 else "lie"
         return (
             f"{self.series:,} of {self.total:,} series {verb} far outside of what the model was trained on. {cases} "
-            f"{REMEDY}"
+            f"{remedies}"
         )
 
     def __add__(self, other: "OutOfRange") -> "OutOfRange":
@@ -94,7 +103,9 @@ class TrainingRanges:
       of the same length, and five more; windows are as long as the longest training series, half of it, ... to 1/64,
     - with five values of a channel that are beyond its range by more than twice the width of that range,
     - if a channel pauses more than three times longer than it was ever silent, and for half a training series,
-    - with more than three times the time from first to last event.
+    - with more than three times the time from first to last event,
+    - if its window is empty, before its first or after its last event, for more than three times as long as in
+      training, and for half a training series.
 
     Training series without a channel count as silence of it. Channels with fewer than 20 observations in training have
     no range of values.
@@ -107,6 +118,8 @@ class TrainingRanges:
         silence: Longest time without an observation of each channel.
         longest: Longest time from first to last event.
         unit: Unit of time, empty for plain numbers.
+        before: Longest time from the start of a window to its first event; infinity if that is not known.
+        after: Longest time from the last event of a window to its end; infinity if that is not known.
 
     >>> training = Streams.from_dense(np.random.default_rng(0).uniform(size=(10, 30, 1)), channels=["pulse"])
     >>> ranges = TrainingRanges.of(training)
@@ -125,6 +138,8 @@ class TrainingRanges:
     silence: Float64[np.ndarray, "channel"]
     longest: float
     unit: str = ""
+    before: float = np.inf
+    after: float = np.inf
 
     def __post_init__(self) -> None:
         count = len(self.channels)
@@ -135,6 +150,10 @@ class TrainingRanges:
                 raise StreamError(f"TrainingRanges.{field} has shape {found.shape}, not {shape}, or has NaN.")
         if not 0 < self.longest < np.inf:
             raise StreamError(f"TrainingRanges.longest is {self.longest}, which is not a positive, finite time.")
+        if not (self.before >= 0 and self.after >= 0):
+            raise StreamError(
+                f"TrainingRanges.before and after are {self.before} and {self.after}, which are no times."
+            )
 
     @staticmethod
     def of(streams: Streams) -> "TrainingRanges":
@@ -164,6 +183,8 @@ class TrainingRanges:
             seen.silence(),
             float(longest),
             unit_name(streams.schema.clock),
+            float(seen.start.max(initial=0.0)),
+            float(seen.rest.max(initial=0.0)),
         )
 
     @functools.cached_property
@@ -193,24 +214,37 @@ class TrainingRanges:
         return FACTOR * self.longest
 
     @functools.cached_property
+    def before_allowed(self) -> float:
+        """A window whose first event is later than this begins too early."""
+        return max(FACTOR * self.before, self.longest / 2)
+
+    @functools.cached_property
+    def after_allowed(self) -> float:
+        """A window that goes on for longer than this after its last event ends too late."""
+        return max(FACTOR * self.after, self.longest / 2)
+
+    @functools.cached_property
     def _margin(self) -> Float64[np.ndarray, "channel"]:
         with np.errstate(over="ignore"):  # a range as wide as all numbers allows every value
             width = WIDTHS * (self.highest - self.lowest)
         constant = 1e-6 * np.maximum(np.abs(self.lowest), np.abs(self.highest))
         return np.where(np.isinf(self.lowest), 1.0, np.maximum(width, constant))
 
-    def compare(self, streams: Streams) -> OutOfRange | None:
+    def compare(self, streams: Streams, ends: Float64[np.ndarray, "series"] | None = None) -> OutOfRange | None:
         """Find the series that lie far outside of these ranges; None if there are none.
 
         Args:
             streams: Series with the same channels.
+            ends: For each series the time up to which it is asked for; by default its horizon.
         """
-        seen = _Observations(streams)
+        seen = _Observations(streams, ends)
         found = [
             *(self._dense_series(seen, place) for place in range(SCALES)),
             self._wild_series(streams),
             self._pausing_series(seen),
             self._long_series(seen),
+            self._late_series(seen),
+            self._ended_series(seen),
         ]
         outside = np.zeros(len(streams), bool)
         for series, _ in found:
@@ -252,6 +286,14 @@ class TrainingRanges:
         far = _furthest_first(seen.span / self.length_allowed)
         return far, self.long(float(seen.span[far[0]])) if len(far) else None
 
+    def _late_series(self, seen: "_Observations") -> tuple[np.ndarray, Excess | None]:
+        far = _furthest_first(seen.start / self.before_allowed)
+        return far, self.late(float(seen.start[far[0]])) if len(far) else None
+
+    def _ended_series(self, seen: "_Observations") -> tuple[np.ndarray, Excess | None]:
+        far = _furthest_first(seen.rest / self.after_allowed)
+        return far, self.ended(float(seen.rest[far[0]])) if len(far) else None
+
     def beyond(self, channel: np.ndarray, value: np.ndarray) -> Float64[np.ndarray, "_"]:
         """How far values are beyond the ranges of their channels; more than 1 is far."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -283,6 +325,19 @@ class TrainingRanges:
         text = f"goes on for {self._time(span)}, in training for at most {self._time(self.longest)}"
         return Excess("length", text, float(span / self.length_allowed))
 
+    def late(self, start: float) -> Excess:
+        """The excess of the time of a first event."""
+        text = f"begins {self._time(start)} after the start of time, in training at most {self._time(self.before)}"
+        reading = "" if self.unit else moment_of(start)  # series with moments, but a model that counts from about 0
+        if reading:
+            text += f"; {start!r} reads as {reading}"
+        return Excess("window", text, float(start / self.before_allowed), remedy=FAR_START)
+
+    def ended(self, rest: float) -> Excess:
+        """The excess of the time from the last event to the end of the window, or to a prediction."""
+        text = f"is asked for {self._time(rest)} after its last event, in training for at most {self._time(self.after)}"
+        return Excess("window", text, float(rest / self.after_allowed))
+
     def _time(self, length: float) -> str:
         return f"{length:.4g} {self.unit}".rstrip()
 
@@ -293,13 +348,15 @@ class TrainingRanges:
 class _Observations:
     """Observations by channel, series and time, then all events as one more channel."""
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: Streams, ends: Float64[np.ndarray, "series"] | None = None) -> None:
         self._channels, count = len(streams.schema.channels), len(streams)
         owner, some = owners(streams.offsets), np.diff(streams.offsets) > 0
-        start, self.span = np.zeros(count), np.zeros(count)
-        start[some] = streams.times[streams.offsets[:-1][some]]
-        self.span[some] = streams.times[streams.offsets[1:][some] - 1] - start[some]
-        times = streams.times - start[owner]
+        self.start, self.span, self.rest = np.zeros((3, count))
+        self.start[some] = streams.times[streams.offsets[:-1][some]]
+        last = streams.times[streams.offsets[1:][some] - 1]
+        self.span[some] = last - self.start[some]
+        self.rest[some] = (streams.horizon if ends is None else ends)[some] - last
+        times = streams.times - self.start[owner]
         order = stable_order(streams.channel, self._channels)
         event = owners(streams.obs_offsets)[order]
         self.channel = np.concatenate([streams.channel[order], np.full(len(times), self._channels)])

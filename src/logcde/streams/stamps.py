@@ -17,7 +17,17 @@ import numpy as np
 from jaxtyping import Bool, Float64, Shaped
 
 from logcde.errors import Remedy, StreamError, Where
-from logcde.streams.clock import HOUR, Clock, DatetimeClock, NumericClock, Stamps, Time, TimedeltaClock, epoch_of
+from logcde.streams.clock import (
+    HOUR,
+    Clock,
+    DatetimeClock,
+    NumericClock,
+    Stamps,
+    Time,
+    TimedeltaClock,
+    epoch_of,
+    moment_of,
+)
 from logcde.streams.faults import name, plain_id
 from logcde.streams.labels import as_array, too_large, written
 from logcde.streams.rows import Earliest, FirstStamp
@@ -87,10 +97,16 @@ def _family(array: np.ndarray) -> str:
 def _as_floats(array: np.ndarray) -> Float64[np.ndarray, "..."]:
     if array.dtype.kind in "iu" and array.size and max(-int(array.min()), int(array.max())) > LARGEST_WHOLE:
         raise StreamError(
-            f"The stamps go from {int(array.min())} to {int(array.max())}, too large for float64 to hold exactly.",
+            f"The stamps go from {int(array.min())} to {int(array.max())}, too large for float64 to hold exactly"
+            f"{_as_moment(int(array.min()))}.",
             Remedy.EPOCH,
         )
     return array.astype(np.float64, copy=False)
+
+
+def _as_moment(stamp: int) -> str:
+    moment = moment_of(float(stamp)) if abs(stamp) < 2**63 else ""
+    return f"; the first one reads as {moment}" if moment else ""
 
 
 def _in_known_resolution(array: np.ndarray) -> np.ndarray:
@@ -135,7 +151,7 @@ def _read_objects(array: np.ndarray) -> Stamps:
     large = next((item for item in given if too_large(item)), None)
     if large is not None:
         raise StreamError(
-            f"The stamp {written(large)} is too large for float64 to hold exactly.",
+            f"The stamp {written(large)} is too large for float64 to hold exactly{_as_moment(int(large))}.",
             Remedy.EPOCH,
             where=Where(stamp=written(large)),
         )
