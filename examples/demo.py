@@ -8,6 +8,8 @@ few. The state of 32 units in blocks of 16 was chosen on series drawn with seed 
 
 import csv
 import dataclasses
+import importlib.metadata
+import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -217,6 +219,18 @@ def comparison(trained: Trained, rival: Filled) -> str:
     return "\n".join([title, head, *rows])
 
 
+def write_errors(trained: Trained, rival: Filled, seed: int, file: Path) -> None:
+    """Write the mean squared errors of both models, with what they depend on."""
+    errors = {
+        name: float(np.square(found - trained.truth).mean())
+        for name, found in (("Log-SLiCE", trained.prediction), ("GRU-D", rival.prediction))
+    }
+    versions = {name: importlib.metadata.version(name) for name in ("logcde", "jax", "jaxlib", "equinox", "optax")}
+    record = {"seed": seed, "held-out series": len(trained.held_out), "steps": rival.steps, "mse": errors}
+    with whole_file(file) as unfinished:
+        unfinished.write_text(json.dumps({**record, "versions": versions}, indent=2) + "\n", "utf-8")
+
+
 def online(waves: Waves, trained: Trained, series: int = 4, times: int = 8) -> str:
     """Replay some held-out series event by event and compare with offline predictions."""
     estimator, chosen = trained.estimator, waves.data.streams[trained.held_out[:series]]
@@ -278,7 +292,8 @@ class Demo:
     """
 
     out: Path = Path("out")
-    """Folder to write: demo.png, demo (the trained model with its report), and the two tables it was trained on."""
+    """Folder to write: demo.png, demo (the trained model with its report), demo.json (the errors of both models), and
+    the two tables they were trained on."""
     seed: int = 0
     """Seed of the generated streams."""
     quick: bool = False
@@ -300,6 +315,7 @@ class Demo:
         _say("4. A model that fills gaps: GRU-D, which holds every value until the next one")
         rival = fill(waves, trained, size)
         sys.stdout.write(comparison(trained, rival) + "\n")
+        write_errors(trained, rival, self.seed, self.out / "demo.json")
         _say(f"5. Online, event by event\n{online(waves, trained)}")
         draw(waves, trained, rival, picture)
         _command("report", str(folder))

@@ -1,5 +1,6 @@
 """`python -m examples.demo`, small: everything it promises is there, and Ctrl-C is no accident."""
 
+import json
 import re
 
 import pytest
@@ -25,7 +26,7 @@ def test_demo_writes_picture_model_report_and_tables(tmp_path, capsys):
     assert shown.splitlines()[-1] == f"Picture: {out / 'demo.png'}   Report: {out / 'demo' / 'report.html'}"
     assert float(re.findall(r"difference from offline predictions is (\S+),", shown)[0]) < 1e-4
     assert (out / "demo.png").read_bytes().startswith(b"\x89PNG")
-    files = ["demo", "demo-observations.csv", "demo-targets.csv", "demo.png"]
+    files = ["demo", "demo-observations.csv", "demo-targets.csv", "demo.json", "demo.png"]
     assert sorted(file.name for file in out.iterdir()) == files
     record, page = read_run(out / "demo"), opened((out / "demo" / "report.html").read_text("utf-8"))
     assert record.command in page.text
@@ -34,6 +35,9 @@ def test_demo_writes_picture_model_report_and_tables(tmp_path, capsys):
     ours, theirs = (next(row for row in table if row[:1] == [name]) for name in ("Log-SLiCE", "GRU-D"))
     assert ours[1] == f"{record.metrics['mse']:.4f}"
     assert ours[4] == theirs[4] == "3"
+    written = json.loads((out / "demo.json").read_text("utf-8"))
+    assert [f"{written['mse'][name]:.4f}" for name in ("Log-SLiCE", "GRU-D")] == [ours[1], theirs[1]]
+    assert (written["seed"], written["held-out series"], written["steps"]) == (0, 5, 3)
 
 
 def test_demo_exits_130_when_interrupted(tmp_path, monkeypatch, capsys):

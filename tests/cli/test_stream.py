@@ -144,6 +144,7 @@ BAD = {
     b'{"series": "p1", "time": 0.2, "predict": 1}': '"time" belongs to a line with "values"',
     b'{"series": "p1", "tiem": 0.2, "values": {"pulse": 1}}': "Did you mean 'time'?",
     b'{"series": "p1", "time": 0.2, "values": {"pulze": 1}}': "Did you mean 'pulse'?",
+    b'{"series": "p1", "time": 0.2, "pulse": 1.5}': 'Put the values of channels under "values": {"pulse":1.5}.',
     b'{"series": "p1", "time": 0.2, "values": {"pulse": "61"}}': "Channel 'pulse' is \"61\", which is not a number.",
     b'{"series": "p1", "time": 0.2, "values": {"pulse": true}}': "Channel 'pulse' is true",
     b'{"series": "p1", "time": 0.2, "values": {"pulse": 1e999}}': "The line is not JSON",

@@ -149,6 +149,12 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
         (vitals(), None, (*PLAIN, "--block", 3), "Blocks of 3 do not fit a hidden state of 4."),
         (vitals(), None, (*PLAIN, "--learner", "ncde", "--block", 2), "--block is an option of --learner slice only."),
         (vitals(), None, (*PLAIN, "--learner", "trees", "--paper"), "--paper is an option of --learner slice only."),
+        (
+            vitals(),
+            None,
+            (*OTHER, "--task", "forecast", "--class-weight", "balanced"),
+            "--class-weight is given, but the task is forecast.",
+        ),
         (vitals(), None, (*PLAIN, "--rate", 0), "--rate is 0.0. Give a small positive number"),
         (vitals(), None, (*PLAIN, "--holdout", 1), "--holdout is 1.0. Give a fraction"),
         (vitals(), None, (*PLAIN, "-o", "{folder}"), "exists and is not a saved model: there is 'a.parquet' in it."),
@@ -219,6 +225,19 @@ def test_only_matched_uses_series_of_both_tables(tmp_path, capsys):
     options = (*QUICK, "--channels", "pulse", "temp", "--holdout", 0.05)
     assert run("train", tmp_path / "a.csv", *options, *given, "-o", tmp_path / "model") == 0
     assert read_run(tmp_path / "model").data.series == SERIES - 3
+
+
+def test_class_weight_balances_rare_classes(tmp_path):
+    tables(tmp_path)
+    write(labels(state="ill"), tmp_path / "labels.csv")
+    observed = ("--channel", "name", "--value", "x", "--series", "id", "--time", "t", "--learner", "ridge")
+    given = ("--targets", tmp_path / "labels.csv", "--target", "state", "--holdout", 0)
+    for name, more in (("plain", ()), ("weighted", ("--class-weight", "balanced"))):
+        assert run("train", tmp_path / "long.csv", *observed, *given, *more, "-o", tmp_path / name) == 0
+    plain, weighted = (estimators.load(tmp_path / name) for name in ("plain", "weighted"))
+    assert (plain.class_weight, weighted.class_weight) == (None, "balanced")
+    np.testing.assert_allclose(plain.model_.bounds.prior, [0.55, 0.45])
+    np.testing.assert_allclose(weighted.model_.bounds.prior, 0.5)
 
 
 def test_the_comparison_of_learners_is_printed_reported_and_evaluated(tmp_path, capsys):

@@ -121,11 +121,12 @@ def _explain(text: bytes, error: Exception) -> NoReturn:
     if not isinstance(document, dict):
         raise StreamError("The line is JSON, but not an object.", f"An example is {EXAMPLE}.") from error
     where = _place(document)
-    for key in document:
+    for key, value in document.items():
         if key not in Line.__struct_fields__:
-            raise StreamError(
-                f"The key {key!r} is unknown.", did_you_mean(key, Line.__struct_fields__), where=where
-            ) from error
+            remedy = did_you_mean(key, Line.__struct_fields__)
+            if isinstance(value, int | float) and "values" not in document:
+                remedy = f'Put the values of channels under "values": {msgspec.json.encode({key: value}).decode()}.'
+            raise StreamError(f"The key {key!r} is unknown.", remedy, where=where) from error
     if "series" not in document:
         raise StreamError('"series", the id of the series, is missing.', f"An example is {EXAMPLE}.") from error
     values = document.get("values")

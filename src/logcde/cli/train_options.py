@@ -31,6 +31,8 @@ class TrainOptions:
     """What learns: auto compares some of the others on series left out and mixes what helps; ridge, trees and boosting
     use features of windows; deep, slice and ncde are networks, slice the fastest. Forecasts take auto, slice or ncde;
     auto learns changes against the last value. With options of networks, auto is slice."""
+    class_weight: Literal["balanced"] | None = None
+    """With --task classify, balanced gives all classes the same weight in sum, however rare they are."""
     hidden: int | None = None
     """Networks: size of the hidden state."""
     block: int | None = None
@@ -78,8 +80,15 @@ class TrainOptions:
         """An unfitted estimator of `logcde.estimators` with these options."""
         from logcde import estimators
 
+        weighted = {} if self.class_weight is None else {"class_weight": self.class_weight}
+        if weighted and task.name != "classify":
+            raise TrainingError(f"--class-weight is given, but the task is {task.name}.", "Leave it out.")
         return getattr(estimators, task.estimator)(
-            learner=self._learner(task, clock), checkpoints=checkpoints, verbose=progress, random_state=self.seed
+            learner=self._learner(task, clock),
+            checkpoints=checkpoints,
+            verbose=progress,
+            random_state=self.seed,
+            **weighted,
         )
 
     def _learner(self, task: "AbstractTask", clock: "Clock") -> Any:

@@ -17,13 +17,20 @@ from logcde.errors import (
     ModelError,
     NonFinitePredictionError,
     OutOfRangeWarning,
-    Remedy,
-    StreamError,
     TrainingError,
 )
 from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array, validate_data
-from logcde.estimators.choosing import Choice, check_channel_count, choose_origin, median_gap, warn_of_empty_windows
+from logcde.estimators.choosing import (
+    Choice,
+    check_channel_count,
+    check_observed,
+    choose_origin,
+    median_gap,
+    warn_of_empty_series,
+    warn_of_empty_windows,
+    warn_of_unobserved,
+)
 from logcde.estimators.data import (
     Input,
     Layout,
@@ -35,10 +42,10 @@ from logcde.estimators.data import (
     with_horizon,
 )
 from logcde.estimators.learners import AbstractLearner, Auto, DirectForecast, Task
+from logcde.estimators.learners.gradients import AbstractGradientLearner
 from logcde.online import AbstractPredictor, predictor_of
 from logcde.streams import NumericClock, Streams, TrainingRanges
 from logcde.streams.faults import not_finite, plain_id
-from logcde.streams.schema import listed
 from logcde.train import Checkpoints
 
 
@@ -97,8 +104,7 @@ class AbstractSeriesEstimator(BaseEstimator):
             self.channels_first,
         )
         streams = found.streams
-        if len(streams) < fewest:
-            raise TrainingError(f"X has too few series (n_samples={len(streams)}).", f"Give at least {fewest}.")
+        check_count(streams, fewest)
         check_channel_count(streams)
         self.flat_, self.schema_ = found.flat, streams.schema
         if not found.flat:
@@ -106,14 +112,8 @@ class AbstractSeriesEstimator(BaseEstimator):
             if found.gap is None:
                 self.feature_names_in_ = np.array(streams.schema.channels, object)
         self.gap_ = median_gap(streams) if found.gap is None else found.gap
-        never = np.bincount(streams.channel, minlength=len(streams.schema.channels)) == 0
-        if never.any() and not unobserved:
-            names = [name for name, none in zip(streams.schema.channels, never, strict=True) if none]
-            raise StreamError(
-                f"{listed(names)} is never observed in the {len(streams)} training series, so nothing can be learnt "
-                "about it.",
-                Remedy.LEAVE_CHANNELS,
-            )
+        if not unobserved:
+            check_observed(streams)
         ended = self._with_horizon(found)
         warn_of_empty_windows(ended)
         self.ranges_ = TrainingRanges.of(ended)
@@ -129,11 +129,12 @@ class AbstractSeriesEstimator(BaseEstimator):
         """Read series with the channels of the training series."""
         check_is_fitted(self)
         schema = None if self.flat_ else self.schema_
-        found = read_input(X, self.table, schema, self._check_samples, self.channels_first)
+        found = read_input(X, self.table, schema, self._check_samples, self.channels_first, further=True)
         check_channels(found.streams, self.schema_)
         clock = self.schema_.clock
         if isinstance(clock, NumericClock) and isinstance(found.streams.schema.clock, NumericClock):
             found = dataclasses.replace(found, streams=found.streams.on_clock(clock))
+        warn_of_empty_series(found.streams)
         return self._with_horizon(found)
 
     def _warn_if_outside(
@@ -244,6 +245,8 @@ class AbstractLogCDE(AbstractSeriesEstimator):
                 f"learner={learner!r} is not a learner.",
                 "Give an object of logcde.estimators such as Auto(), WindowRidge() or LogSLiCE(), or None.",
             )
+        if not isinstance(learner, AbstractGradientLearner):  # which refuses such channels
+            warn_of_unobserved(task.streams)
         learnt = learner.fit(task, held_out=False)
         self.model_, self.outputs_ = learnt.model, task.outputs
         self.choices_ = {"learner": Choice("learner", learner, "the default" if self.learner is None else "as given")}
@@ -261,6 +264,12 @@ class AbstractLogCDE(AbstractSeriesEstimator):
         found = shown(np.where(finite[:, None], outputs, 0.0))
         check_finite(found, finite, streams.ids)
         return found
+
+
+def check_count(streams: Streams, fewest: int) -> None:
+    """Refuse to train on fewer series."""
+    if len(streams) < fewest:
+        raise TrainingError(f"X has too few series (n_samples={len(streams)}).", f"Give at least {fewest}.")
 
 
 def check_finite(

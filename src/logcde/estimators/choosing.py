@@ -18,6 +18,7 @@ from logcde.streams.faults import Places, name
 from logcde.streams.partition import LEAST_FILLED, warn_if_mostly_empty
 from logcde.streams.ragged import owners
 from logcde.streams.scaling import AbstractScaler
+from logcde.streams.schema import listed
 
 FEWEST_INTERVALS, MOST_INTERVALS = 8, 64
 FEWEST_WINDOWS, MOST_WINDOWS = 8, 32
@@ -176,6 +177,40 @@ def warn_of_empty_windows(streams: Streams) -> None:
         ),
         stacklevel=2,
     )
+
+
+def unobserved(streams: Streams) -> list[str]:
+    """The channels that are never observed."""
+    count = np.bincount(streams.channel, minlength=len(streams.schema.channels))
+    return [name for name, observations in zip(streams.schema.channels, count, strict=True) if not observations]
+
+
+def check_observed(streams: Streams) -> None:
+    """Refuse training series with a channel that is never observed."""
+    if names := unobserved(streams):
+        raise StreamError(_never(names, len(streams)), Remedy.LEAVE_CHANNELS)
+
+
+def warn_of_unobserved(streams: Streams) -> None:
+    """Warn of channels that are never observed in training."""
+    if names := unobserved(streams):
+        warning = LogcdeWarning(_never(names, len(streams)) + " The model ignores it.", Remedy.LEAVE_CHANNELS)
+        warnings.warn(warning, stacklevel=4)
+
+
+def _never(names: list[str], series: int) -> str:
+    return f"{listed(names)} is never observed in the {series} training series, so nothing can be learnt about it."
+
+
+def warn_of_empty_series(streams: Streams) -> None:
+    """Warn of series to predict that have no observation."""
+    empty = streams.ids[np.diff(streams.offsets) == 0]
+    if len(empty):
+        found = f"{len(empty):,} of {len(streams):,} series have no observation, such as {name(empty[0])}."
+        if len(streams) == 1:
+            found = "The series has no observation."
+        warning = LogcdeWarning(found, "Predictions are what the model says without any: check that they are wanted.")
+        warnings.warn(warning, stacklevel=4)
 
 
 def choose_origin(streams: Streams) -> dict[str, Choice]:

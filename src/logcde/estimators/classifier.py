@@ -78,7 +78,7 @@ class LogCDEClassifier(ClassifierMixin, AbstractLogCDE):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogCDEClassifier":
         """Train on series `X` and their classes `y`, weighted by `sample_weight`."""
         check_targets_given(self, y)
-        streams = self._read_training(X)
+        streams = self._read_training(X, unobserved=True)
         y = column_or_1d(align_targets(y, streams, self.flat_), warn=True)
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(y)

@@ -15,7 +15,7 @@ from jaxtyping import Float64
 from logcde.errors import StreamError, TrainingError, Where
 from logcde.streams import DatetimeClock, Earliest, FirstStamp, Schema, Streams, TimedeltaClock
 from logcde.streams.labels import as_numbers, too_large, unmasked, written
-from logcde.streams.rows import Average, Forbid, KeepLast
+from logcde.streams.rows import Average, Forbid, Keep, KeepLast
 from logcde.streams.schema import listed
 from logcde.streams.stamps import OPEN_END, Horizon, Origin
 
@@ -57,7 +57,7 @@ class Long:
     duplicates: Forbid | KeepLast | Average = Forbid()
 
     def read(self, frame: Any, schema: Schema | None) -> Streams:
-        """Read a data frame; with a `schema`, as further streams of it."""
+        """Read a data frame; with a `schema`, as further streams of it, which may be without observations."""
         columns = (self.series, self.time, self.channel, self.value)
         return Streams.from_frame(frame, *columns, **_options(self, schema))
 
@@ -86,7 +86,7 @@ class Wide:
     duplicates: Forbid | KeepLast | Average = Forbid()
 
     def read(self, frame: Any, schema: Schema | None) -> Streams:
-        """Read a data frame; with a `schema`, as further streams of it."""
+        """Read a data frame; with a `schema`, as further streams of it, which may be without observations."""
         return Streams.from_wide(frame, self.series, self.time, **_options(self, schema))
 
 
@@ -116,6 +116,7 @@ def _options(layout: Layout, schema: Schema | None) -> dict[str, Any]:
         "origin": origin_of(layout.origin, schema),
         "sort": layout.sort,
         "duplicates": layout.duplicates,
+        "empty": Forbid() if schema is None else Keep(),
     }
 
 
@@ -149,6 +150,7 @@ def read_input(
     schema: Schema | None,
     flatten: Callable[[Any], np.ndarray],
     channels_first: bool | None = None,
+    further: bool = False,
 ) -> Input:
     """Turn any supported input into streams.
 
@@ -160,6 +162,7 @@ def read_input(
         flatten: scikit-learn's check of an array (sample, feature).
         channels_first: Whether arrays have the axes (series, channel, step), and lists of them (channel, step); None if
             they have not, with a warning where their shape looks like it.
+        further: Whether these are series to predict, which may be without observations.
 
     >>> read_input(np.zeros((4, 3, 2)), None, None, np.asarray).streams.schema.channels
     ('x1', 'x2')
@@ -172,16 +175,17 @@ def read_input(
     if is_frame(data):
         if layout is not None:
             return Input(layout.read(data, schema), ended=layout.horizon is not None)
-        return _from_arrays(flatten(data)[..., None], flat=True)
+        return _from_arrays(flatten(data)[..., None], flat=True, further=further)
     if isinstance(data, list | tuple) and data and all(isinstance(one, np.ndarray) for one in data):
         sizes = {one.shape[:1] for one in data}
         if any(one.ndim == 2 for one in data) or len(sizes) > 1:
             turned = [one.T if channels_first else one for one in data]
-            return _from_arrays([one[:, None] if one.ndim == 1 else one for one in turned], schema)
+            return _from_arrays([one[:, None] if one.ndim == 1 else one for one in turned], schema, further=further)
     if axes_of(data) == 3:
         values = np.asarray(data)
-        return _from_arrays(np.swapaxes(values, 1, 2) if channels_first else values, schema, channels_first is None)
-    return _from_arrays(flatten(data)[..., None], flat=True)
+        values = np.swapaxes(values, 1, 2) if channels_first else values
+        return _from_arrays(values, schema, channels_first is None, further=further)
+    return _from_arrays(flatten(data)[..., None], flat=True, further=further)
 
 
 def axes_of(data: Any) -> int | None:
@@ -207,39 +211,53 @@ def check_samples(frame: Any) -> None:
 
 
 def _from_arrays(
-    values: np.ndarray | Sequence[np.ndarray], schema: Schema | None = None, unsure: bool = False, flat: bool = False
+    values: np.ndarray | Sequence[np.ndarray],
+    schema: Schema | None = None,
+    unsure: bool = False,
+    flat: bool = False,
+    further: bool = False,
 ) -> Input:
     """Read arrays with stamps 0, 1, 2, ...; the horizon of a series is one step after its last observation.
+
+    Without any observation it is one step after the last row.
 
     Args:
         values: One array (series, step, channel), or an array (step, channel) for each series.
         schema: Schema of the training streams, or None.
         unsure: Whether the axes may be others.
         flat: Whether the input was an array (sample, feature).
+        further: Whether these are series to predict, which may be without observations.
     """
+    empty = Keep() if further else Forbid()
     for number, one in enumerate(values):
         if np.iscomplexobj(one):
             raise StreamError(
                 f"Complex data not supported: series {number} has {one.dtype} values.", where=Where(series=number)
             )
-    lengths = np.array([_length(np.asarray(one), number) for number, one in enumerate(values)])
+    lengths = np.array([_length(np.asarray(one), number, further) for number, one in enumerate(values)])
     if isinstance(values, np.ndarray):
         unsure = unsure and (schema is None or len(schema.channels) == values.shape[1] != values.shape[2])
         names = schema.channels if unsure and schema is not None else None
         streams = Streams.from_dense(
-            values, channels=names, horizon=float(values.shape[1]), channels_first=None if unsure else False
+            values,
+            channels=names,
+            horizon=float(values.shape[1]),
+            channels_first=None if unsure else False,
+            empty=empty,
         )
     else:
         steps = [np.arange(len(one)) for one in values]
-        streams = Streams.from_arrays(steps, values, horizon=float(max(map(len, values))))
+        streams = Streams.from_arrays(steps, values, horizon=float(max(1, *map(len, values))), empty=empty)
     return Input(with_horizon(streams, lengths.astype(np.float64)), gap=1.0, flat=flat, ended=True)
 
 
-def _length(values: np.ndarray, number: int) -> int:
+def _length(values: np.ndarray, number: int, further: bool) -> int:
     """Count the steps up to the last observation."""
     known = np.ones(len(values), bool)
     if values.dtype.kind == "f" and values.ndim == 2:
         known = ~np.isnan(values).all(axis=1)
+    if further and not known.any():
+        return max(1, len(values))
     if not known.any():
         raise StreamError(
             f"Series {number} has no observation: all its values are NaN.",

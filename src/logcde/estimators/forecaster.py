@@ -17,8 +17,8 @@ from logcde.embedding import Embedding, EmbeddingSpec, LogSignatures, SparseLogS
 from logcde.errors import ModelError, TrainingError
 from logcde.estimators import saving
 from logcde.estimators._sklearn import check_array
-from logcde.estimators.base import AbstractLogCDE, check_finite
-from logcde.estimators.choosing import GIVEN, Choice, choose_origin
+from logcde.estimators.base import AbstractLogCDE, check_count, check_finite
+from logcde.estimators.choosing import GIVEN, Choice, check_observed, choose_origin, warn_of_unobserved
 from logcde.estimators.data import (
     align_targets,
     axes_of,
@@ -29,7 +29,7 @@ from logcde.estimators.data import (
     with_horizon,
 )
 from logcde.estimators.explaining import occlude
-from logcde.estimators.learners import AbstractNetwork, DirectForecast, LogSLiCE
+from logcde.estimators.learners import AbstractNetwork, Auto, DirectForecast, LogSLiCE
 from logcde.estimators.learners.questions import Questions
 from logcde.estimators.queries import Queries, align_streams, queries_at, queries_of_targets
 from logcde.estimators.training import with_target_units
@@ -57,11 +57,13 @@ class LogCDEForecaster(AbstractLogCDE):
     - an array with one row for each series: targets at its horizon,
     - None: the targets are later values of the channels of `X`.
 
-    Parameters and attributes are those of `AbstractLogCDE`. The default learner is `DirectForecast()`, which learns the
-    change against the last value of the channel that has the name of the target; it answers times as far ahead as those
-    of training, and beyond these like the furthest. With `LogSLiCE()` or `LogNCDE()` and y=None the targets are the
-    next values only; intervals end at each query time, so that their predictions depend slightly on the other query
-    times of the same call.
+    One long series without `y` is enough: parts of it are forecast from what was before them.
+
+    Parameters and attributes are those of `AbstractLogCDE`. The default learner, also `Auto()`, is `DirectForecast()`,
+    which learns the change against the last value of the channel that has the name of the target; it answers times as
+    far ahead as those of training, and beyond these like the furthest. With `LogSLiCE()` or `LogNCDE()` and y=None the
+    targets are the next values only; intervals end at each query time, so that their predictions depend slightly on the
+    other query times of the same call.
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.sin(np.arange(12) + rng.uniform(0, 6, size=(40, 1)))[..., None]
@@ -72,19 +74,23 @@ class LogCDEForecaster(AbstractLogCDE):
 
     def fit(self, X: Any, y: Any = None) -> "LogCDEForecaster":
         """Train on series `X` and targets `y` at their stamps."""
-        streams = self._read_training(X)
+        direct = not isinstance(self.learner, AbstractNetwork)
+        streams = self._read_training(X, fewest=1 if direct and y is None else 2, unobserved=direct and y is not None)
         learner, reason = self.learner, GIVEN
-        if learner is None:
+        if learner is None or learner == Auto():
             network_needed = streams.schema.continuous or streams.schema.terms
             learner, reason = LogSLiCE() if network_needed else DirectForecast(), "the default"
         if isinstance(learner, DirectForecast):
+            warn_of_unobserved(streams)
             self._fit_directly(learner, streams, y)
         elif isinstance(learner, AbstractNetwork):
+            check_observed(streams)
+            check_count(streams, 2)
             self._fit_network(learner, streams, self._read_targets(y, streams))
         else:
             raise ModelError(
                 f"learner={learner!r} predicts once for each series, and cannot forecast.",
-                "Give DirectForecast(), LogSLiCE() or LogNCDE().",
+                "Give DirectForecast(), LogSLiCE(), LogNCDE(), or None for the default.",
             )
         self.choices_ = {"learner": Choice("learner", learner, reason), **choose_origin(streams), **self.choices_}
         return self

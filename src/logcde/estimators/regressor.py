@@ -32,7 +32,7 @@ class LogCDERegressor(RegressorMixin, AbstractLogCDE):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LogCDERegressor":
         """Train on series `X` and their targets `y`, weighted by `sample_weight`."""
         check_targets_given(self, y)
-        streams = self._read_training(X)
+        streams = self._read_training(X, unobserved=True)
         y = column_or_1d(align_targets(y, streams, self.flat_), warn=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         weight = weights_of(sample_weight, streams)

@@ -20,8 +20,9 @@ from logcde.features.abstract import AbstractFeatures, AbstractOnlineFeatures
 class LogCDETransformer(TransformerMixin, AbstractSeriesEstimator):
     """Turns series into rows of features: `fit(X)`, then `transform(X)`, alone or in a pipeline.
 
-    `X` is as for `LogCDEClassifier`. Nothing is filled in. With `set_output(transform="pandas")` rows have the names of
-    the features as columns and, unless `X` was an array (sample, feature), the ids of the series as index.
+    `X` is as for `LogCDEClassifier`. Observations are not resampled; signals of windows are smoothed. With
+    `set_output(transform="pandas")` rows have the names of the features as columns and, unless `X` was an array
+    (sample, feature), the ids of the series as index.
 
     Args:
         features: `WindowFeatures(...)` or `LogSignatureFeatures(...)`; by default `WindowFeatures()`.

@@ -8,10 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Float64, Num
 
 from logcde.features.windows import Windows
 from logcde.streams import ChannelScaler, Schema, Streams
+from logcde.streams.ragged import owners
+
+FEW = 10
+"""Observations within the range of training that are added to those of a series, when the share outside is computed."""
 
 
 class AbstractFeatures(abc.ABC):
@@ -68,11 +72,29 @@ class AbstractWindowed(abc.ABC):
     def of_windows(self, windows: Windows) -> Any:
         """Compute from sums over windows of scaled values."""
 
+    def strangeness(self, streams: Streams) -> Float64[np.ndarray, "series"]:
+        """The share of the observations of each series that were clipped to the range of those in training."""
+        series = owners(streams.offsets)[owners(streams.obs_offsets)]
+        outside = self.scaler.outside(streams.value, streams.channel)
+        count = len(streams)
+        return strangeness_of(np.bincount(series, outside, minlength=count), np.bincount(series, minlength=count))
+
     @functools.cached_property
     def digest(self) -> str:
         """Identifies what sums over windows depend on: the width, the channels and their scales."""
         scales = np.array([dataclasses.astuple(one) for one in self.scaler.each], np.float64).tolist()
         return hashlib.sha256(repr((float(self.width), self.scaler.channels, scales)).encode()).hexdigest()
+
+
+def strangeness_of(
+    outside: Num[np.ndarray, "series"], observations: Num[np.ndarray, "series"]
+) -> Float64[np.ndarray, "series"]:
+    """The share of observations that lie outside of the range of training, shrunk to 0 where there are few.
+
+    >>> strangeness_of(np.array([0, 1, 200]), np.array([400, 2, 390])).round(3)
+    array([0.   , 0.083, 0.5  ])
+    """
+    return outside / (observations + FEW)
 
 
 def distinct(names: list[str]) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
-"""`WindowFeatures`: a row of numbers for each series, from windows of its observations. Nothing is filled in.
+"""`WindowFeatures`: a row of numbers for each series, from windows of its observations.
 
-Sums over windows become signals, one number for each channel and window, by a smoother; statistics and random units
-describe the signals. Everything is a function of the sums, so that features of a growing series are those of the same
-series offline.
+Observations are never resampled. Sums over windows become signals, one number for each channel and window, by a
+smoother: in a window without an observation of a channel, the signal is the shrunk mean of wider windows around it, or
+what a Gaussian process expects there. Statistics and random units describe the signals. Everything is a function of the
+sums, so that features of a growing series are those of the same series offline.
 """
 
 import dataclasses

@@ -10,7 +10,12 @@ from jaxtyping import Float32, Float64
 
 from logcde._typing import Numbers
 from logcde.errors import StreamError, Where
-from logcde.features.abstract import AbstractFittedFeatures, AbstractOnlineFeatures, AbstractWindowed
+from logcde.features.abstract import (
+    AbstractFittedFeatures,
+    AbstractOnlineFeatures,
+    AbstractWindowed,
+    strangeness_of,
+)
 from logcde.features.windows import MOST_WINDOWS, ROUNDING, Windows
 from logcde.kernels import windows as kernels
 from logcde.streams import Clock, Schema
@@ -43,6 +48,7 @@ class OnlineFeatures(AbstractOnlineFeatures):
         self._sums = ChannelSums.empty(len(features.schema.channels), features.width)
         # An event at the end of a window belongs to the next one, unless the series ends there. So it waits.
         self._waiting: list[tuple[float, np.ndarray]] = []
+        self._outside, self._observations = 0, 0
         self.last = -math.inf
         self.clock: Clock = features.schema.clock
 
@@ -59,6 +65,8 @@ class OnlineFeatures(AbstractOnlineFeatures):
         if self._waiting and windows > self._window(self._waiting[0][0]):
             self._take_waiting()
         self._waiting.append((time, self._features.scaler.row(row)))
+        self._outside += int(self._features.scaler.outside(row).sum())
+        self._observations += int((~np.isnan(row)).sum())
         if windows > self._window(time):
             self._take_waiting()
         self.last, self.clock = time, clock
@@ -90,7 +98,8 @@ class OnlineFeatures(AbstractOnlineFeatures):
         sums = self._sums.copy(count)
         for time, row in self._waiting:
             sums.observe(time, row)
-        return Windows(sums.width, np.array([count]), sums.until(end)[None])
+        strangeness = strangeness_of(np.array([self._outside]), np.array([self._observations]))
+        return Windows(sums.width, np.array([count]), sums.until(end)[None], strangeness)
 
     @property
     def final(self) -> int:
@@ -113,6 +122,7 @@ class OnlineFeatures(AbstractOnlineFeatures):
             "origin": own_origin(self.clock, self._features.schema.clock),
             "sums": self._sums.state(),
             "waiting": [[time, _encode(row)] for time, row in self._waiting],
+            "outside": [self._outside, self._observations],
         }
 
     def restore(self, state: Mapping[str, Any]) -> "OnlineFeatures":
@@ -124,6 +134,7 @@ class OnlineFeatures(AbstractOnlineFeatures):
             )
         sums = ChannelSums.restored(state["sums"], len(self._features.schema.channels), self._features.width)
         self._waiting = [(float(time), _decode(row)) for time, row in state["waiting"]]
+        self._outside, self._observations = map(int, state["outside"])
         self._sums, self.last = sums, -math.inf if state["last"] is None else float(state["last"])
         self.clock = with_origin_number(self._features.schema.clock, state.get("origin"))
         return self

@@ -31,6 +31,7 @@ class Windows:
         count: Number of windows of each series: as many as reach its horizon, at least one.
         sums: Sums of each channel: observations, values, squared increments, time with a latest value, integral of the
             latest value. Zero beyond the windows of a series.
+        strangeness: The share of observations that were clipped to the range of those in training, if it is known.
 
     >>> streams = Streams.from_arrays([[0.0, 1.0, 3.0]], [[[5.0], [6.0], [4.0]]], channels=["pulse"], horizon=4.0)
     >>> windows = Windows.of(streams, width=2.0)
@@ -41,6 +42,7 @@ class Windows:
     width: float
     count: Int64[np.ndarray, "series"]
     sums: Float64[np.ndarray, "series channel window quantity"]
+    strangeness: Float64[np.ndarray, "series"] | None = None
 
     @staticmethod
     def of(streams: Streams, width: float, threads: int | None = None) -> "Windows":

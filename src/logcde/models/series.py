@@ -8,12 +8,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float32, Float64, Int64
 
 from logcde.embedding import Embedding, InitialObservations, LogSignatures, SparseLogSignatures
 from logcde.errors import ModelError
 from logcde.features import FittedFeatures, FittedRows
 from logcde.features.rows import Rows
+from logcde.models.bounds import AbstractBounds
 from logcde.models.ensemble import Ensemble
 from logcde.models.heads import AbstractHead, mix_logits
 from logcde.models.inputs import Inputs
@@ -45,6 +46,11 @@ class AbstractSeriesModel(abc.ABC):
 class FeatureModel(AbstractSeriesModel):
     """Features of windows and a head on them.
 
+    Args:
+        features: The fitted features.
+        head: Maps features to outputs.
+        bounds: Limits the outputs.
+
     >>> from logcde.features import WindowFeatures
     >>> from logcde.models.heads import LinearHead
     >>> streams = Streams.from_dense(np.random.default_rng(0).normal(size=(20, 30, 1)))
@@ -57,10 +63,18 @@ class FeatureModel(AbstractSeriesModel):
 
     features: FittedFeatures
     head: AbstractHead
+    bounds: AbstractBounds | None = None
 
     def __call__(self, streams: Streams) -> Float64[np.ndarray, "series output"]:
         """The outputs of the head for the features of each series."""
-        return self.head(self.features(streams))
+        return self.outputs(self.features(streams), self.features.strangeness(streams))
+
+    def outputs(
+        self, rows: Float32[np.ndarray, "series feature"], strangeness: Float64[np.ndarray, "series"]
+    ) -> Float64[np.ndarray, "series output"]:
+        """The outputs for features, and the strangeness, of each series."""
+        found = self.head(rows)
+        return found if self.bounds is None else self.bounds(found, strangeness)
 
     @property
     def schema(self) -> Schema:

@@ -83,7 +83,8 @@ class HeadReader(AbstractReader):
 
     def __call__(self, windows: Windows, final: int) -> Float[np.ndarray, "output"]:
         """The head's outputs."""
-        return self._model.head(self._model.features.of_windows(windows))[0]
+        assert windows.strangeness is not None
+        return self._model.outputs(self._model.features.of_windows(windows), windows.strangeness)[0]
 
     def copy(self) -> "HeadReader":
         """The same: it keeps nothing."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from logcde.errors import StreamError, Where
 from logcde.streams.ragged import by_channel
@@ -228,6 +228,13 @@ class ChannelScaler:
         above = np.bincount(streams.channel, streams.value > high[streams.channel], minlength=count)
         rows = zip(self.channels, observations, below, above, strict=True)
         return tuple(Clipped(name, int(n), int(b), int(a)) for name, n, b, a in rows)
+
+    def outside(
+        self, values: Float[np.ndarray, "*event obs"], channel: Int[np.ndarray, "obs"] | slice = slice(None)
+    ) -> Bool[np.ndarray, "*event obs"]:
+        """Whether values lie outside the limits of their channels; by default one value for each channel."""
+        low, high = (limits[channel] for limits in self._arrays[2:4])
+        return (values < low) | (values > high)
 
     @property
     def limited(self) -> bool:

@@ -8,10 +8,16 @@ import numpy as np
 from jaxtyping import Float64, Int64, Num
 
 from logcde.estimators.choosing import Choice
+from logcde.models.bounds import AbstractBounds, ClassBounds, NumberBounds
 from logcde.models.heads import LEAST
 from logcde.models.series import AbstractSeriesModel
 from logcde.streams import Streams
 from logcde.train import Checkpoints, Evaluation
+
+CAUTION = 0.1
+"""How many series the class frequencies count for in every probability."""
+ROOM = 0.25
+"""How far numbers may lie beyond the targets, as a share of the distance of these from their median."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,6 +71,23 @@ class Task:
     def constant(self) -> Float64[np.ndarray, "output"]:
         """Outputs that use no observation: logits of the shares of the classes, or the mean."""
         return self.prior if self.classes is None else np.log(np.maximum(self.prior, LEAST))
+
+    @property
+    def bounds(self) -> AbstractBounds:
+        """Limits of what a model may say after these series.
+
+        A class keeps a little of its frequency, so that one series with a wrong label costs a few nats. Numbers may lie
+        beyond the targets by a share of the way there from their median, so that those with a long tail on one side get
+        no room on the other.
+        """
+        if self.classes is not None:
+            return ClassBounds(self.prior, CAUTION / len(self.targets))
+        low, middle, high = (float(one) for one in np.quantile(self.targets, [0.0, 0.5, 1.0]))
+        return NumberBounds(low - ROOM * (middle - low), high + ROOM * (high - middle))
+
+    def bounded(self, outputs: Float64[np.ndarray, "series output"]) -> Float64[np.ndarray, "series output"]:
+        """Outputs within the bounds, for series like those of training."""
+        return self.bounds(outputs, np.zeros(len(outputs)))
 
     def loss(self, outputs: Float64[np.ndarray, "series output"]) -> float:
         """Weighted mean of the losses."""

@@ -17,8 +17,10 @@ from logcde.estimators.learners.boosting import WindowBoosting
 from logcde.estimators.learners.networks import LogSLiCE
 from logcde.estimators.learners.ridge import WindowRidge
 from logcde.estimators.learners.trees import WindowTrees
+from logcde.features.features import MOST
 from logcde.features.smoothing import GaussianProcess
 from logcde.models.series import Mixture, mixed
+from logcde.streams import Streams
 
 ROUNDS = 200
 """Rounds of the search for weights."""
@@ -26,6 +28,12 @@ NEGLIGIBLE = 0.03
 """A learner with a smaller weight is left out."""
 DEEPER = WindowBoosting(leaves=15, fewest=30, share=0.3)
 """Boosting of numbers, each of which says more than a class does."""
+FOREST = WindowTrees(trees=100)
+"""Trees whose predictions are means of targets, for numbers with long tails, which a squared error boosts badly."""
+BOOSTED = 10
+"""Most classes for which trees are boosted, one in each round for each; of more, forests are grown."""
+WORK, LEAST_RANK = 20_000_000_000, 20
+"""Windows times squared components of a smoother across channels: seconds; and the fewest components."""
 MANY = 500
 """Series from which on trees are boosted, and nothing is smoothed across channels: that takes milliseconds for each."""
 
@@ -55,9 +63,9 @@ class Auto(AbstractLearner):
 
     Args:
         learners: Learners to compare, in this order. By default ridge on random units with two smoothers, and trees on
-            statistics, for numbers ridge on statistics too; from 500 series on ridge on random units, ridge on
-            statistics, and boosting. Series with continuous channels or higher-order terms, which windows do not read,
-            get a network.
+            statistics, for numbers ridge on statistics too. From 500 series on ridge on random units, ridge on
+            statistics, and boosting; trees instead of boosting for more than ten classes, and as well for numbers.
+            Series with continuous channels or higher-order terms, which windows do not read, get a network.
         budget: Seconds after which no further learner is begun. By default there is no limit, so that the same data and
             seed give the same model on a slow machine.
     """
@@ -82,9 +90,19 @@ def default_learners(task: Task) -> tuple[AbstractLearner, ...]:
     if task.streams.schema.continuous or task.streams.schema.terms:
         return (LogSLiCE(),)
     if len(task.targets) >= MANY:
-        return WindowRidge(), WindowRidge(units=0), WindowBoosting() if task.classes is not None else DEEPER
-    few = WindowRidge(), WindowRidge(smoother=GaussianProcess()), WindowTrees()
+        ridge = WindowRidge(), WindowRidge(units=0)
+        if task.classes is None:
+            return *ridge, DEEPER, FOREST
+        return *ridge, WindowBoosting() if task.classes <= BOOSTED else WindowTrees()
+    few = WindowRidge(), WindowRidge(smoother=_affordable(task.streams)), WindowTrees()
     return few if task.classes is not None else (*few, WindowRidge(units=0))
+
+
+def _affordable(streams: Streams) -> GaussianProcess:
+    """A smoother across channels, with fewer components the more windows have to be smoothed."""
+    smoother = GaussianProcess()
+    cells = min(len(streams.value), len(streams) * len(streams.schema.channels) * MOST)
+    return GaussianProcess(rank=min(smoother.rank, max(LEAST_RANK, math.isqrt(WORK // max(1, cells)))))
 
 
 def blend(learners: Sequence[AbstractLearner], task: Task, budget: float, held_out: bool) -> Learnt:

@@ -77,9 +77,10 @@ class WindowBoosting(AbstractLearner):
         head = PairHead(trees) if task.classes == 2 else trees
         choices = {"rounds": Choice("rounds", rounds, "least loss on series left out")}
         if task.classes is None:
-            return Learnt(FeatureModel(features, head), left_out, choices)
+            return Learnt(FeatureModel(features, head, task.bounds), task.bounded(left_out), choices)
         factor = task.best_factor(left_out, FACTORS)
-        return Learnt(FeatureModel(features, CalibratedHead(head, factor)), left_out * factor, choices)
+        model = FeatureModel(features, CalibratedHead(head, factor), task.bounds)
+        return Learnt(model, task.bounded(left_out * factor), choices)
 
     def _boosted(
         self, rows: Float[np.ndarray, "series feature"], task: Task, chosen: np.ndarray, rounds: int

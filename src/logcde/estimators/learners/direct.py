@@ -94,7 +94,8 @@ class DirectForecast:
             used, of = np.unique(place[mine], return_inverse=True)
             rows = features.rows(grouped, distinct[used], of, asked.time[mine], channel, brief[used])
             own = rows.shape[1] - (brief.shape[1] if rows.shape[1] > WIDE else 0)
-            table = _Table(rows, asked.value[mine] - features.level(channel), asked.series[mine], channel, own)
+            values = asked.value[mine] - features.level(channel)
+            table = _Table(rows, values, asked.series[mine], asked.until[mine], asked.time[mine], channel, own)
             with threadpool_limits(1 if len(mine) < SMALL else None):
                 target, shares, losses = self._compared(table, seed)
             targets.append(target)
@@ -112,7 +113,7 @@ class DirectForecast:
         runs = RUNS if len(table.series) < MANY else 1
         learners = {"boosting": _Boosting(self, runs, seed), "ridge": _Ridge(table.own, seed)}
         missed, ahead, paths = [], [], []
-        for training, rest in self._folds(table.series, seed):
+        for training, rest in self._folds(table, seed):
             known, unknown = table[training], table[rest]
             base = known.shrunk(self.loss)
             change = known.values - known.expected(base)
@@ -134,15 +135,26 @@ class DirectForecast:
         shares = {name: round(float(each.mean()), 2) for name, each in zip(learners, weight, strict=True)}
         return TargetForecast(table.channel, base, heads, knots, weight[used]), shares, losses
 
-    def _folds(self, series: Int64[np.ndarray, "question"], seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Training questions and those left out, of other series."""
+    def _folds(self, table: "_Table", seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Training questions and those left out, of other series; of one series, of later cuts."""
+        series = table.series
         order = np.random.default_rng(seed).permutation(np.unique(series))
-        parts = np.array_split(order, min(self.folds, len(order)))
-        if len(parts) < 2:
+        if len(order) < 2:
+            yield from self._later(table)
             return
+        parts = np.array_split(order, min(self.folds, len(order)))
         for part in parts[: 1 if len(series) >= MANY else None]:
             rest = np.isin(series, part)
             yield np.flatnonzero(~rest), np.flatnonzero(rest)
+
+    def _later(self, table: "_Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Consecutive blocks of the cuts of one series, each left out of training on what was known before it."""
+        cuts = np.unique(table.until)
+        blocks = np.array_split(cuts, min(self.folds + 1, len(cuts)))[1:]
+        for block in blocks[-1:] if len(table.series) >= MANY else blocks:
+            training = np.flatnonzero(table.time < block[0])
+            if len(training):
+                yield training, np.flatnonzero((table.until >= block[0]) & (table.until <= block[-1]))
 
     def _weights(
         self,
@@ -182,11 +194,14 @@ class _Table:
     rows: Float32[np.ndarray, "question feature"]
     values: Float64[np.ndarray, "question"]
     series: Int64[np.ndarray, "question"]
+    until: Float64[np.ndarray, "question"]
+    time: Float64[np.ndarray, "question"]
     channel: int | None
     own: int
 
     def __getitem__(self, chosen: np.ndarray) -> "_Table":
-        return _Table(self.rows[chosen], self.values[chosen], self.series[chosen], self.channel, self.own)
+        columns = (self.rows, self.values, self.series, self.until, self.time)
+        return _Table(*(column[chosen] for column in columns), self.channel, self.own)
 
     def expected(self, base: ShrunkLast) -> Float64[np.ndarray, "question"]:
         """The shrunk last values."""

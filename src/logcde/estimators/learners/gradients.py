@@ -10,7 +10,7 @@ from jaxtyping import Int64, Num, PRNGKeyArray
 
 from logcde.algebra import Basis
 from logcde.errors import ModelError, check_positive, check_whole
-from logcde.estimators.choosing import Choice, choose_held_out, choose_steps
+from logcde.estimators.choosing import Choice, check_observed, choose_held_out, choose_steps
 from logcde.estimators.learners.abstract import AbstractLearner, Learnt, Task
 from logcde.estimators.learners.folds import folds_of
 from logcde.estimators.training import Regularisation, Schedule, train, with_target_units, with_temperature
@@ -119,6 +119,7 @@ class AbstractGradientLearner(AbstractLearner):
 
     def fit(self, task: Task, *, held_out: bool) -> Learnt:
         """Train on all series, and for each fold one network without it."""
+        check_observed(task.streams)
         learnt = self._fitted(task, self.members)
         if not held_out:
             return learnt

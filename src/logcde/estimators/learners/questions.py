@@ -68,12 +68,17 @@ class MedianLoss(AbstractForecastLoss):
         return np.abs(errors)
 
 
+FEW, NEAR = 200, 32
+"""Least cuts of all series, and most times asked for after each of them if that takes more cuts of each series."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Cuts:
     """How questions are drawn from series that have no targets of their own: what comes after a cut is asked for.
 
     Args:
-        count: Cuts in each series, at random events.
+        count: Cuts in each series, at random events. Few series have more, 200 in all, each with questions about up to
+            32 times that lie further and further apart.
         ahead: Longest time from the latest event before a cut to the time asked for; by default the rest of the series.
 
     >>> Cuts(count=2, ahead=6.0)
@@ -91,14 +96,17 @@ class Cuts:
         """The observations of each series after its cuts."""
         rng = np.random.default_rng(seed)
         event = owners(streams.obs_offsets)
-        parts = []
+        parts, count = [], max(self.count, FEW // max(1, len(streams)))
         for series in range(len(streams)):
             begin, end = streams.offsets[series : series + 2]
             later = np.flatnonzero(streams.times[begin:end] > 0) + begin
             later = later[later > begin]
-            for cut in rng.choice(later, min(self.count, len(later)), replace=False).tolist():
+            for cut in rng.choice(later, min(count, len(later)), replace=False).tolist():
                 first, last = int(streams.obs_offsets[cut]), int(streams.obs_offsets[end])
                 asked = np.arange(first, last)
+                if count > self.count:
+                    apart = np.geomspace(1, end - cut, NEAR).astype(np.int64) - 1
+                    asked = asked[np.isin(event[asked], cut + apart)]
                 if self.ahead is not None:
                     asked = asked[streams.times[event[asked]] - streams.times[cut - 1] <= self.ahead]
                 parts.append((np.full(len(asked), series), np.full(len(asked), streams.times[cut]), asked))

@@ -57,7 +57,7 @@ class WindowRidge(AbstractLearner):
         else:
             features, rows = statistics_of(task.streams, self.smoother, FEWER * len(task.targets))
         head, unseen = fit_ridge(rows, task)
-        return Learnt(FeatureModel(features, head), unseen)
+        return Learnt(FeatureModel(features, head, task.bounds), task.bounded(unseen))
 
 
 def statistics_of(

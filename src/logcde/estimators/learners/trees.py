@@ -43,10 +43,11 @@ class WindowTrees(AbstractLearner):
         forest = kind(**options).fit(rows, task.targets, task.weight)
         head, unseen = forest_head(forest), unseen_means(forest, rows, task)
         if task.classes is None:
-            return Learnt(FeatureModel(features, head), unseen)
+            return Learnt(FeatureModel(features, head), unseen)  # means of targets need no bounds
         share, power = calibration_of(unseen, task.prior, task)
         calibrated = ProbabilityHead(head, task.prior, share, power)
-        return Learnt(FeatureModel(features, calibrated), sharpen(unseen, task.prior, share, power))
+        left_out = task.bounded(sharpen(unseen, task.prior, share, power))
+        return Learnt(FeatureModel(features, calibrated, task.bounds), left_out)
 
 
 def unseen_means(
