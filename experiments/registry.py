@@ -19,6 +19,7 @@ SUMMARIES = MappingProxyType(
         "choices": "The study that the defaults of the estimators come from.",
         "mortality": "Death in hospital on the published splits of PhysioNet 2012, beside published models.",
         "nextday": "Forecasts of the next 24 hours in intensive care, beside published models.",
+        "sepsis": "Sepsis hour by hour, between hospitals and in random splits (PhysioNet 2019).",
         "defaults": "Default estimators beside Rocket, forests, boosting, signatures and GRU-D.",
     }
 )
