@@ -8,11 +8,12 @@ from experiments.runner.abstract import AbstractCell
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A learner and what it reads."""
+    """A learner and what it reads. `repeats` is the number of splits, 0 for all."""
 
     learner: Learner
     attributes: Attributes = "published"
     note: str = ""
+    repeats: int = 0
 
 
 class MortalityConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

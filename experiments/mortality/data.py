@@ -111,7 +111,7 @@ def with_static_channels(stays: Stays) -> Streams:
     """Static features as channels that are observed once, at time 0; unknown ones are not observed."""
     known = np.isfinite(stays.static)
     row, column = np.nonzero(known)
-    some = known.any(axis=1)
+    some = np.asarray(known.any(axis=1))
     streams = stays.streams
     observed = Streams(
         schema=Schema(stays.names, clock=streams.schema.clock),

@@ -29,8 +29,9 @@ class Mortality(AbstractExperiment[MortalityConfig, MortalityCell, Scored]):
             MortalityCell(
                 variant=name, seed=seed, learner=variant.learner, attributes=variant.attributes, part=config.part
             )
-            for seed in config.seeds
+            for number, seed in enumerate(config.seeds)
             for name, variant in config.variants.items()
+            if number < (variant.repeats or len(config.seeds))
         ]
 
     def can_run(self, cell: MortalityCell) -> bool:

@@ -171,8 +171,8 @@ def _draw(rows: Sequence[Row], folder: Path) -> None:
     axes = figure.subplots()
     for number, (name, mine) in enumerate(_by_model(rows).items()):
         means = np.mean([row.left_out_auroc for row in mine], axis=0) / PERCENT
-        look = {"color": plot.COLOURS[number % len(plot.COLOURS)], "marker": MARKS[number % len(MARKS)]}
-        axes.plot(np.array(SHARES) / PERCENT, means, label=name, **look)
+        colour, mark = plot.COLOURS[number % len(plot.COLOURS)], MARKS[number % len(MARKS)]
+        axes.plot(np.array(SHARES) / PERCENT, means, color=colour, marker=mark, label=name)
     axes.set_xlabel("variables left out of test stays, %")
     axes.set_ylabel("AUROC, %")
     axes.legend(frameon=False, fontsize=8)

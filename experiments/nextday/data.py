@@ -98,7 +98,7 @@ def split(ids: np.ndarray, seed: int) -> Split:
     (6, 2, 2)
     """
     order = np.argsort(ids.astype(np.int64), kind="stable")
-    seen, test = train_test_split(order, train_size=SEEN, random_state=seed, shuffle=True)
+    seen, test = map(np.asarray, train_test_split(order, train_size=SEEN, random_state=seed, shuffle=True))
     count = round(TRAIN * len(seen))
     return Split(seen[:count], seen[count:], test)
 

@@ -154,6 +154,7 @@ class Library(AbstractForecaster, frozen=True, tag="library"):
     rounds: int = 120
     rate: float = 0.07
     questions: int = 20_000
+    name: str = "logcde"
 
     def run(
         self, observed: Observed, seen: Int64[np.ndarray, "_"], asked: Questions, test: Int64[np.ndarray, "_"],
@@ -175,9 +176,9 @@ class Library(AbstractForecaster, frozen=True, tag="library"):
         seconds = time.monotonic() - began
         streams = observed.streams[test]
         for loss, forecaster in zip(self.losses, fitted, strict=True):
-            forecasts[f"logcde, {loss}"] = forecaster.answer(streams, asked)
+            forecasts[f"{self.name}, {loss}"] = forecaster.answer(streams, asked)
         if len(self.losses) > 1:
-            forecasts["logcde, between mean and median"] = np.mean(list(forecasts.values()), axis=0)
+            forecasts[f"{self.name}, between mean and median"] = np.mean(list(forecasts.values()), axis=0)
         interval = fitted[0].interval(streams, asked, 0.9)
         return Answers(forecasts=forecasts, seconds=seconds, interval=interval, fitted=fitted[0])
 

@@ -127,7 +127,8 @@ def judge(rows: Sequence[Row], split: int, covered: Mapping[str, float], variabl
 def draw(online: Online, file: Path) -> None:
     """Draw errors over hours ahead, a line for each number of hours known; the last value in grey."""
     figure = plot.figure_of(8.0, 3.6)
-    for axes, name, unit in zip(figure.subplots(1, 2), ("mse", "mae"), (MILLI, CENTI), strict=True):
+    both = figure.subplots(1, 2)
+    for axes, name, unit in zip(both, ("mse", "mae"), (MILLI, CENTI), strict=True):
         for number, known in enumerate(online.known):
             table, last = (np.array(getattr(online, kind)[number]) / unit for kind in (name, f"last_{name}"))
             some = table > 0
@@ -138,7 +139,7 @@ def draw(online: Online, file: Path) -> None:
         axes.set_xticks(range(len(online.ahead)), [f"{hours:g}" for hours in online.ahead])
         axes.set_xlabel("hours ahead, at most")
         axes.set_ylabel({"mse": "MSE, $10^{-3}$", "mae": "MAE, $10^{-2}$"}[name])
-    figure.legend(*axes.get_legend_handles_labels(), frameon=False, fontsize=8, ncols=4, loc="outside lower center")
+    figure.legend(*both[0].get_legend_handles_labels(), frameon=False, fontsize=8, ncols=4, loc="outside lower center")
     plot.save(figure, file)
 
 

@@ -73,7 +73,8 @@ class Sepsis(AbstractExperiment[SepsisConfig, SepsisCell, Watched]):
         seconds.append(sum(seconds))
         names = [*(rows.name for rows in kinds), BOTH]
         models = {
-            name: score(given, split, *pair, spent) for name, pair, spent in zip(names, odds, seconds, strict=True)
+            name: score(given, split, known, found, spent)
+            for name, (known, found), spent in zip(names, odds, seconds, strict=True)
         }
         label = given.hours_of(split.test)[2]
         return Watched(models=models, hours=len(label), warned=int(label.sum()), served=served)

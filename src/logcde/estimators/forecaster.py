@@ -140,15 +140,16 @@ class LogCDEForecaster(AbstractLogCDE):
         model, streams, asked = self._asked(X, questions)
         return model.intervals(Grouped.of(streams), *asked, coverage)
 
-    def _asked(self, X: Any, questions: Questions) -> tuple[ForecastModel, Streams, tuple[np.ndarray, ...]]:
+    def _asked(
+        self, X: Any, questions: Questions
+    ) -> tuple[ForecastModel, Streams, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """The model, the series, and questions about targets as the model numbers them."""
         streams = self._read_further(X)
         if not isinstance(self.model_, ForecastModel):
             raise ModelError("A network answers at query times of whole series only.", "Train DirectForecast().")
         _check_series(questions, len(streams))
-        targets = np.asarray(vars(self).get("asked_", np.arange(self.outputs_)))
-        place = np.searchsorted(targets, questions.target).clip(max=len(targets) - 1)
-        if not np.array_equal(targets[place], questions.target):
+        place = np.searchsorted(self.asked_, questions.target).clip(max=len(self.asked_) - 1)
+        if not np.array_equal(self.asked_[place], questions.target):
             raise ModelError("A question is about a target that no training question was about.", "Leave it out.")
         return self.model_, streams, (questions.series, questions.until, questions.time, place)
 
@@ -189,7 +190,8 @@ class LogCDEForecaster(AbstractLogCDE):
         seed = self._seed()
         if isinstance(y, Questions):
             _check_series(y, len(streams))
-            if not np.isfinite(y.value).all() or not len(y) or y.target.max() >= len(streams.schema.channels):
+            inside = (y.target >= 0) & (y.target < len(streams.schema.channels))
+            if not len(y) or not (inside & np.isfinite(y.value)).all():
                 raise TrainingError(
                     "Training questions are about channels of X by number, and their answers are known.",
                     "Give `value=` and at least one question.",
@@ -269,9 +271,10 @@ class LogCDEForecaster(AbstractLogCDE):
 
 
 def _check_series(questions: Questions, count: int) -> None:
-    if len(questions) and not 0 <= questions.series.min() <= questions.series.max() < count:
+    outside = questions.series[(questions.series < 0) | (questions.series >= count)]
+    if len(outside):
         raise ModelError(
-            f"A question is about series {questions.series.max()}, but there are {count} series.",
+            f"A question is about series {outside[0]}, but there are {count} series.",
             "Series are numbered from 0 in the order of X.",
         )
 

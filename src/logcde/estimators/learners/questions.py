@@ -5,8 +5,8 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from numpy.typing import ArrayLike
 
+from logcde._typing import Numbers
 from logcde.errors import TrainingError
 from logcde.streams import Streams
 from logcde.streams.ragged import owners
@@ -139,7 +139,7 @@ class Questions:
 
     @staticmethod
     def about(
-        series: ArrayLike, until: ArrayLike, time: ArrayLike, target: ArrayLike, value: ArrayLike = np.nan
+        series: Numbers, until: Numbers, time: Numbers, target: Numbers, value: Numbers = np.nan
     ) -> "Questions":
         """Questions from lists, or from one number for all of them."""
         given = np.broadcast_arrays(series, until, time, target, value)
