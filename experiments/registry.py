@@ -17,6 +17,9 @@ SUMMARIES = MappingProxyType(
         "logode": "Time, memory and accuracy with and without the Log-ODE method.",
         "physionet2012": "In-hospital mortality from 48 hours of intensive care records.",
         "choices": "The study that the defaults of the estimators come from.",
+        "mortality": "Death in hospital on the published splits of PhysioNet 2012, beside published models.",
+        "nextday": "Forecasts of the next 24 hours in intensive care, beside published models.",
+        "sepsis": "Sepsis hour by hour, between hospitals and in random splits (PhysioNet 2019).",
         "defaults": "Default estimators beside Rocket, forests, boosting, signatures and GRU-D.",
     }
 )

@@ -68,10 +68,14 @@ class Given:
 
     @functools.cached_property
     def static(self) -> Float[np.ndarray, "series static"]:
-        """Age and height in standard deviations from the median, a flag for unknown height, sex, type of unit."""
+        """Age and height in standard deviations from the median, a flag for unknown height, sex, type of unit.
+
+        Further static features, such as weight, are in standard deviations too.
+        """
         age, sex, height, unit = (self.stays.static[:, self.stays.names.index(name)] for name in STATIC)
         columns = [self._standard(age), self._standard(height), np.isnan(height), np.nan_to_num(sex, nan=0.5)]
         columns += [unit == kind for kind in range(1, UNITS + 1)]
+        columns += [self._standard(self.stays.static[:, place]) for place in range(len(STATIC), len(self.stays.names))]
         found = np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
         return found - found[self.split.train].mean(axis=0)
 

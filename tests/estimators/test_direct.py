@@ -187,3 +187,47 @@ def test_series_with_continuous_channels_get_a_network():
     given = streams().with_continuous(["dose"], [np.array([0.0, 8.0])] * COUNT, [np.zeros((2, 1))] * COUNT)
     with pytest.raises(LogcdeError, match="forecast with a network"):
         LogCDEForecaster(learner=QUICK).fit(given)
+
+
+def a_question_for_each_later_value(known: np.ndarray, later: np.ndarray, cuts: tuple[float, ...]) -> Questions:
+    """Values of the last ten steps, after each cut."""
+    series, step = (one.ravel() for one in np.indices(later.shape[:2]))
+    parts = [Questions.about(series, cut, step + 20.0, 0, later[..., 0].ravel()) for cut in cuts]
+    return Questions.about(*(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])))
+
+
+def test_questions_of_all_kinds_from_one_model(tmp_path):
+    """A second channel describes the series, and is never asked for."""
+    (known, later), (other, after) = waves(0, 200), waves(1, 150)
+    known, other = (np.concatenate([part, np.zeros_like(part)], axis=2) for part in (known, other))
+    asked = a_question_for_each_later_value(known, later, (15.0, 20.0))
+    forecaster = LogCDEForecaster(learner=DirectForecast(rounds=60), random_state=0).fit(known, asked)
+    assert forecaster.asked_.tolist() == [0]
+    test = a_question_for_each_later_value(other, after, (20.0,))
+    found = forecaster.answer(other, test)
+    last = np.array([one[np.isfinite(one)][-1] for one in other[..., 0]])[test.series]
+    assert np.square(found - test.value).mean() < 0.5 * np.square(last - test.value).mean()
+    low, high = forecaster.interval(other, test, 0.9).T
+    assert 0.84 < np.mean((low <= test.value) & (test.value <= high)) < 0.96
+    forecaster.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").interval(other, test)[:, 0], low)
+    changed = other.copy()
+    changed[:, 15:] = 77.0
+    early = Questions.about(test.series, 15.0, test.time, 0)
+    with pytest.warns(OutOfRangeWarning):
+        hidden = forecaster.answer(changed, early)
+    np.testing.assert_array_equal(hidden, forecaster.answer(other, early))
+
+
+def test_questions_without_an_answer_are_refused(fitted):
+    some = Questions.about(0, 2.0, 3.0, 0)
+    with pytest.raises(TrainingError, match="before the end of what is known"):
+        Questions.about(0, 4.0, 3.0, 0)
+    with pytest.raises(TrainingError, match="their answers are known"):
+        LogCDEForecaster(learner=QUICK).fit(streams(), some)
+    with pytest.raises(LogcdeError, match=f"series {COUNT}, but there are {COUNT} series"):
+        fitted.answer(streams(), Questions.about(COUNT, 2.0, 3.0, 0))
+    with pytest.raises(LogcdeError, match="no training question was about"):
+        fitted.answer(streams(), Questions.about(0, 2.0, 3.0, 2))
+    with pytest.raises(LogcdeError, match="cannot be expected to hold"):
+        fitted.interval(streams(), some, coverage=1.0)

@@ -108,3 +108,18 @@ def test_continuous_channels_are_refused():
     streams = STREAMS.with_continuous(["dose"], [np.array([0.0, 8.0])] * 8, [np.zeros((2, 1))] * 8)
     with pytest.raises(StreamError, match="observations only"):
         RecentFeatures.fit(streams, 1.0)
+
+
+def test_counts_are_the_last_of_the_features_of_each_channel():
+    """Series 0 of the streams, and one without any observation."""
+    streams = Streams.concatenate([STREAMS[:1], empty_series()])
+    plain, counted = (RecentFeatures.fit(STREAMS, longest=1.0, counts=counts) for counts in (False, True))
+    grouped = Grouped.of(streams)
+    prefixes = grouped.prefixes(np.array([0, 1]), np.array([6.0, 6.0]))
+    rows = counted.brief(grouped, prefixes).reshape(2, len(CHANNELS), -1)
+    np.testing.assert_array_equal(rows[:, :, :-1].reshape(2, -1), plain.brief(grouped, prefixes))
+    times, values = rows_of(streams[:1])
+    inside = (times < 6.0) & (times[times < 6.0][-1] - times <= counted.reach)
+    np.testing.assert_allclose(rows[0, :, -1], np.log1p(np.isfinite(values[inside]).sum(axis=0)), rtol=1e-6)
+    assert (rows[1, :, -1] == 0).all()
+    assert len(counted.names(0)) == len(plain.names(0)) + len(CHANNELS)

@@ -1,10 +1,12 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
+from logcde.errors import ModelError
 from logcde.features.recent import LAST, Grouped, RecentFeatures
 from logcde.models import forecast
-from logcde.models.forecast import ForecastModel, HorizonHead, ShrunkLast, TargetForecast
+from logcde.models.forecast import ErrorQuantiles, ForecastModel, HorizonHead, ShrunkLast, TargetForecast
 from tests.features.series import random_streams
 
 STREAMS = random_streams(0, 10)
@@ -62,3 +64,37 @@ def test_model_answers_at_horizons_and_knows_its_size():
     assert model.schema == STREAMS.schema
     assert model.size == sum(2 * len(model.features.names(one)) + 2 for one in (1, None))
     assert dataclasses.replace(model, targets=()).size == 0
+
+
+def test_many_questions_at_once_are_answers_after_prefixes():
+    model, grouped = a_model(), Grouped.of(STREAMS)
+    rng = np.random.default_rng(2)
+    series, target, until = rng.integers(0, 10, 60), rng.integers(0, 2, 60), rng.uniform(0.1, 8, 60)
+    time = until + rng.uniform(0, 3, 60)
+    found = model.answer(grouped, series, until, time, target)
+    for n in (0, 17, 59):
+        prefix = grouped.prefixes(series[n : n + 1], until[n : n + 1])
+        one = model.targets[target[n]]
+        rows = model.features.rows(grouped, prefix, np.array([0]), time[n : n + 1], one.channel)
+        np.testing.assert_array_equal(one(rows) + model.features.level(one.channel), found[n])
+
+
+def test_error_quantiles_are_those_of_split_conformal_prediction():
+    """Of 19 exchangeable errors, the 18th smallest is at least a further one with probability 0.9 exactly."""
+    errors = np.arange(19.0)
+    quantiles = ErrorQuantiles.of([1.0], [errors])
+    np.testing.assert_allclose(quantiles.between(0.8, np.array([5.0])), [[1.0, 17.0]])
+    few = ErrorQuantiles.of([1.0], [np.array([3.0, -1.0])])
+    assert few.between(0.9, np.array([0.0])).tolist() == [[-1.0, 3.0]]
+
+
+def test_intervals_lie_around_answers():
+    model = a_model()
+    grouped = Grouped.of(STREAMS)
+    asked = np.arange(10), np.full(10, 3.0), np.full(10, 4.0), np.zeros(10, int)
+    with pytest.raises(ModelError, match="no errors on series left out"):
+        model.intervals(grouped, *asked, 0.9)
+    errors = ErrorQuantiles.of([0.0], [np.linspace(-2, 1, 999)])
+    model = dataclasses.replace(model, targets=(dataclasses.replace(model.targets[0], errors=errors),))
+    found = model.intervals(grouped, *asked, 0.5) - model.answer(grouped, *asked)[:, None]
+    np.testing.assert_allclose(found, np.tile([-1.25, 0.25], (10, 1)), atol=0.01)

@@ -42,6 +42,8 @@ from logcde.streams.partition import at_times
 from logcde.streams.ragged import owners
 from logcde.train.losses import AbstractMeasure, WeightedValue
 
+MOST_COVERED = 0.99
+"""Coverage for which quantiles of errors are kept."""
 UNKNOWN = 1e30
 """Stands for an unknown target in the arrays of training, which hold no NaN."""
 
@@ -55,7 +57,9 @@ class LogCDEForecaster(AbstractLogCDE):
     - `Streams` or a data frame of targets with stamps, whose series have the ids of those of `X`; stamps may lie far
       beyond the last observation,
     - an array with one row for each series: targets at its horizon,
-    - None: the targets are later values of the channels of `X`.
+    - None: the targets are later values of the channels of `X`,
+    - `Questions` with their answers: values of channels at any times, each after a prefix of a series. Channels that no
+      question asks for, such as those that describe a patient, are read and not forecast.
 
     One long series without `y` is enough: parts of it are forecast from what was before them.
 
@@ -64,6 +68,9 @@ class LogCDEForecaster(AbstractLogCDE):
     far ahead as those of training, and beyond these like the furthest. With `LogSLiCE()` or `LogNCDE()` and y=None the
     targets are the next values only; intervals end at each query time, so that their predictions depend slightly on the
     other query times of the same call.
+
+    Attributes:
+        asked_: The number of each target in questions: of the channel, or of the target of `y`.
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.sin(np.arange(12) + rng.uniform(0, 6, size=(40, 1)))[..., None]
@@ -114,6 +121,54 @@ class LogCDEForecaster(AbstractLogCDE):
         self._warn_if_outside(streams, _ends(streams, queries))
         return self._predictions(streams, queries)
 
+    def answer(self, X: Any, questions: Questions) -> Float64[np.ndarray, "question"]:
+        """Answer any number of questions at once, each from what was observed before its `until`.
+
+        Args:
+            X: The series.
+            questions: What is asked, about targets by number: of the channel, unless `y` named other targets.
+
+        >>> X = np.sin(np.arange(12) + np.random.default_rng(0).uniform(0, 6, size=(40, 1)))[..., None]
+        >>> forecaster = LogCDEForecaster(random_state=0).fit(X)
+        >>> asked = Questions.about(series=[0, 0, 7], until=[6.0, 9.0, 9.0], time=[8.0, 9.5, 14.0], target=0)
+        >>> low, high = forecaster.interval(X, asked, coverage=0.8).T
+        >>> forecaster.answer(X, asked).shape, bool((low <= high).all())
+        ((3,), True)
+        """
+        model, streams, asked = self._asked(X, questions)
+        return model.answer(Grouped.of(streams), *asked)
+
+    def interval(self, X: Any, questions: Questions, coverage: float = 0.9) -> Float64[np.ndarray, "question 2"]:
+        """Return where the answers lie with a probability of `coverage`: the least and the greatest of each.
+
+        The ends are quantiles of the errors on series left out in `fit`, for each target and time ahead, so that no
+        distribution is assumed. They hold on average over series like those of training.
+
+        Args:
+            X: The series.
+            questions: What is asked.
+            coverage: The share of the values that are to be inside, from 0 to 0.99.
+        """
+        if not 0 < coverage <= MOST_COVERED:
+            raise ModelError(
+                f"An interval cannot be expected to hold {coverage!r} of the values.", "Give 0.9, for example."
+            )
+        model, streams, asked = self._asked(X, questions)
+        return model.intervals(Grouped.of(streams), *asked, coverage)
+
+    def _asked(
+        self, X: Any, questions: Questions
+    ) -> tuple[ForecastModel, Streams, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """The model, the series, and questions about targets as the model numbers them."""
+        streams = self._read_further(X)
+        if not isinstance(self.model_, ForecastModel):
+            raise ModelError("A network answers at query times of whole series only.", "Train DirectForecast().")
+        _check_series(questions, len(streams))
+        place = np.searchsorted(self.asked_, questions.target).clip(max=len(self.asked_) - 1)
+        if not np.array_equal(self.asked_[place], questions.target):
+            raise ModelError("A question is about a target that no training question was about.", "Leave it out.")
+        return self.model_, streams, (questions.series, questions.until, questions.time, place)
+
     def score(self, X: Any, y: Any = None) -> float:
         """Return R^2 over the known targets, averaged over outputs. For y=None these are next values."""
         streams = self._read_alike(X)
@@ -151,7 +206,18 @@ class LogCDEForecaster(AbstractLogCDE):
 
     def _fit_directly(self, learner: DirectForecast, streams: Streams, y: Any) -> None:
         seed = self._seed()
-        if y is None:
+        if isinstance(y, Questions):
+            _check_series(y, len(streams))
+            inside = (y.target >= 0) & (y.target < len(streams.schema.channels))
+            if not len(y) or not (inside & np.isfinite(y.value)).all():
+                raise TrainingError(
+                    "Training questions are about channels of X by number, and their answers are known.",
+                    "Give `value=` and at least one question.",
+                )
+            self.asked_, target = np.unique(y.target, return_inverse=True)
+            names = named = tuple(streams.schema.channels[number] for number in self.asked_)
+            asked = dataclasses.replace(y, target=target)
+        elif y is None:
             names = named = streams.schema.channels
             asked = learner.cuts.questions(streams, seed)
         else:
@@ -162,6 +228,8 @@ class LogCDEForecaster(AbstractLogCDE):
             place, target = np.nonzero(np.isfinite(queries.targets))
             times, series = queries.times[place], owners(queries.offsets)[place]
             asked = Questions(series, times, times, target, queries.targets[place, target])
+        if not isinstance(y, Questions):
+            self.asked_ = np.arange(len(names))
         _check_learnable(np.bincount(asked.target, minlength=len(names)).astype(bool))
         self._note_ahead(streams, asked.series, asked.until, asked.time)
         own = {name: number for number, name in enumerate(streams.schema.channels)}
@@ -244,6 +312,15 @@ def _ends(streams: Streams, queries: Queries) -> Float64[np.ndarray, "series"]:
     ends, some = last_times(streams), queries.counts > 0
     ends[some] = np.maximum(ends[some], queries.times[queries.offsets[1:][some] - 1])
     return ends
+
+
+def _check_series(questions: Questions, count: int) -> None:
+    outside = questions.series[(questions.series < 0) | (questions.series >= count)]
+    if len(outside):
+        raise ModelError(
+            f"A question is about series {outside[0]}, but there are {count} series.",
+            "Series are numbered from 0 in the order of X.",
+        )
 
 
 def _check_learnable(known: Bool[np.ndarray, "output"]) -> None:

@@ -134,9 +134,10 @@ class RecentFeatures:
     width: Float64[np.ndarray, "channel"]
     longest: float
     reference: Float64[np.ndarray, "channel"]
+    counts: bool = False
 
     @staticmethod
-    def fit(streams: Streams, longest: float) -> "RecentFeatures":
+    def fit(streams: Streams, longest: float, *, counts: bool = False) -> "RecentFeatures":
         """Choose how far back to look: as far as a typical series reaches."""
         if streams.schema.continuous or streams.schema.terms:
             raise StreamError(
@@ -156,7 +157,7 @@ class RecentFeatures:
         for k, values in enumerate(by_channel(streams.channel, streams.value, grouped.channels)):
             if len(values) and np.abs(values).min() > FAR * np.ptp(values):
                 reference[k] = np.median(values)
-        return RecentFeatures(streams.schema, reach, np.maximum(typical, reach / FINEST), longest, reference)
+        return RecentFeatures(streams.schema, reach, np.maximum(typical, reach / FINEST), longest, reference, counts)
 
     def level(self, channel: int | None) -> float:
         """What values of the channel of a question are counted from."""
@@ -174,12 +175,13 @@ class RecentFeatures:
         """The names of the features of a question about a channel; None if it is about none of them."""
         detail = () if channel is None else _detail_names(self.schema.channels[channel])
         windows = [f"mean - last in the last 1/{4**scale}" for scale in range(kernels.COARSE)]
-        brief = (f"{what}({one})" for one in self.schema.channels for what in ("last", "age", *windows))
+        counted = ["log count"] if self.counts else []
+        brief = (f"{what}({one})" for one in self.schema.channels for what in ("last", "age", *windows, *counted))
         return (*TIMES, *detail, *brief)
 
     def brief(self, grouped: Grouped, prefixes: Prefixes) -> Float32[np.ndarray, "prefix common"]:
         """The features of all channels, which do not depend on the question."""
-        out = np.empty((len(prefixes), grouped.channels, kernels.BRIEF))
+        out = np.empty((len(prefixes), grouped.channels, kernels.BRIEF + self.counts))
         self._spread(kernels.describe_channels, grouped, prefixes, (), (out,))
         out[:, :, 0] -= self.reference
         return out.reshape(len(prefixes), -1).astype(np.float32)

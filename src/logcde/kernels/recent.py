@@ -49,7 +49,10 @@ def latest_events(first, last, series, until, offsets, times, count, end):
 
 @kernel
 def describe_channels(first, last, series, until, end, offsets, times, values, channels, reach, out):
-    """Brief features (prefix, channel, feature) of all channels, NaN without an observation in reach."""
+    """Brief features (prefix, channel, feature) of all channels, NaN without an observation in reach.
+
+    If there is room for one more, it is the logarithm of 1 plus the number of observations in reach.
+    """
     count, total = np.empty(COARSE), np.empty(COARSE)
     for prefix in range(first, last):
         for channel in range(channels):
@@ -58,6 +61,7 @@ def describe_channels(first, last, series, until, end, offsets, times, values, c
             place = known_before(times, begin, offsets[group + 1], until[prefix]) - 1
             row = out[prefix, channel]
             row[:] = np.nan
+            row[BRIEF:] = 0.0
             if place < begin or end[prefix] - times[place] > reach:
                 continue
             x = values[place]
@@ -74,6 +78,7 @@ def describe_channels(first, last, series, until, end, offsets, times, values, c
             for scale in range(COARSE):
                 if count[scale] > 0.0:
                     row[2 + scale] = total[scale] / count[scale]
+            row[BRIEF:] = np.log1p(count[0])
 
 
 @kernel

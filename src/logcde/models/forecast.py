@@ -1,10 +1,12 @@
 """`ForecastModel`: values of many targets at any times ahead, each as a change against the last value."""
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Bool, Float, Float32, Float64, Int64
 
+from logcde.errors import ModelError
 from logcde.features.recent import AGE, AHEAD, LAST, Grouped, RecentFeatures
 from logcde.models.heads import AbstractHead
 from logcde.models.series import AbstractSeriesModel
@@ -87,6 +89,50 @@ class HorizonHead(AbstractHead):
         return self.weight.size + self.bias.size
 
 
+LEVELS = np.array([0.005, 0.01, 0.025, *np.linspace(0.05, 0.95, 19), 0.975, 0.99, 0.995])
+"""Levels at which quantiles of errors are kept."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ErrorQuantiles:
+    """Quantiles of the errors on series left out, value minus forecast, for several times ahead.
+
+    Args:
+        ahead: Times ahead, increasing; between these quantiles are interpolated.
+        quantile: The quantile at each of `LEVELS`.
+
+    >>> errors = np.linspace(-1, 1, 199)
+    >>> found = ErrorQuantiles.of([0.0, 4.0], [errors, 3 * errors])
+    >>> found.between(0.8, np.array([0.0, 2.0, 9.0])).round(2).tolist()
+    [[-0.8, 0.8], [-1.6, 1.6], [-2.4, 2.4]]
+    """
+
+    ahead: Float64[np.ndarray, "knot"]
+    quantile: Float64[np.ndarray, "knot level"]
+
+    @staticmethod
+    def of(ahead: Sequence[float], errors: Sequence[Float64[np.ndarray, "_"]]) -> "ErrorQuantiles":
+        """Quantiles of the errors at each time ahead, as split conformal prediction takes them.
+
+        With n errors, a level q above one half becomes the error of rank (n + 1) q, rounded up, and a level below one
+        half its mirror image; the greatest and least errors where there are too few.
+        """
+        rows = []
+        for some in errors:
+            ordered, count = np.sort(some), len(some)
+            above = np.minimum(np.ceil((count + 1) * np.maximum(LEVELS, 1 - LEVELS) - 1e-9), count).astype(int) - 1
+            rows.append(ordered[np.where(LEVELS >= 0.5, above, count - 1 - above)])
+        return ErrorQuantiles(np.array(ahead, np.float64), np.array(rows))
+
+    def between(self, coverage: float, ahead: Float[np.ndarray, "question"]) -> Float64[np.ndarray, "question 2"]:
+        """The errors between which a share of all is expected, at each time ahead."""
+        ends = [
+            [np.interp(level, LEVELS, row) for row in self.quantile]
+            for level in (0.5 - coverage / 2, 0.5 + coverage / 2)
+        ]
+        return np.stack([np.interp(ahead, self.ahead, end) for end in ends], axis=1)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TargetForecast:
     """How one target is forecast: the shrunk last value plus a weighted sum of heads.
@@ -97,6 +143,7 @@ class TargetForecast:
         heads: Each predicts the change against the shrunk last value from a row of features.
         ahead: Times ahead at which the weights of the heads are known, increasing.
         weight: Weights there, at least 0 and together at most 1, linear between these times.
+        errors: Errors on series left out; None if there were none.
     """
 
     channel: int | None
@@ -104,6 +151,7 @@ class TargetForecast:
     heads: tuple[AbstractHead, ...]
     ahead: Float64[np.ndarray, "knot"]
     weight: Float64[np.ndarray, "head knot"]
+    errors: ErrorQuantiles | None = None
 
     def expected(self, rows: Float32[np.ndarray, "question feature"]) -> Float64[np.ndarray, "question"]:
         """The shrunk last value."""
@@ -157,8 +205,59 @@ class ForecastModel(AbstractSeriesModel):
             time: The time of each question.
             asked: Which targets to forecast, by default all. The others are NaN.
         """
-        out = np.full((len(time), len(self.targets)), np.nan)
-        prefixes, place = grouped.prefixes(series, time).distinct()
+        wanted = np.ones((len(time), len(self.targets)), bool) if asked is None else asked
+        question, target = np.nonzero(wanted)
+        out = np.full(wanted.shape, np.nan)
+        out[question, target] = self.answer(grouped, series[question], time[question], time[question], target)
+        return out
+
+    def answer(
+        self,
+        grouped: Grouped,
+        series: Int64[np.ndarray, "question"],
+        until: Float64[np.ndarray, "question"],
+        time: Float64[np.ndarray, "question"],
+        target: Int64[np.ndarray, "question"],
+    ) -> Float64[np.ndarray, "question"]:
+        """Forecast one target for each question, from the observations before a time of its own.
+
+        Args:
+            grouped: The observations.
+            series: The series of each question.
+            until: Observations before this are known.
+            time: The time asked for, not before that.
+            target: The number of the target.
+        """
+        out = np.empty(len(time))
+        for mine, rows, one in self._rows(grouped, series, until, time, target):
+            out[mine] = one(rows) + self.features.level(one.channel)
+        return out
+
+    def intervals(
+        self,
+        grouped: Grouped,
+        series: Int64[np.ndarray, "question"],
+        until: Float64[np.ndarray, "question"],
+        time: Float64[np.ndarray, "question"],
+        target: Int64[np.ndarray, "question"],
+        coverage: float,
+    ) -> Float64[np.ndarray, "question 2"]:
+        """The interval around each forecast that holds a share of the values, by the errors on series left out."""
+        out = np.empty((len(time), 2))
+        for mine, rows, one in self._rows(grouped, series, until, time, target):
+            if one.errors is None:
+                raise ModelError(
+                    "There are no errors on series left out, so there are no intervals.", "Train on more series."
+                )
+            middle = one(rows) + self.features.level(one.channel)
+            out[mine] = middle[:, None] + one.errors.between(coverage, rows[:, AHEAD])
+        return out
+
+    def _rows(
+        self, grouped: Grouped, series: np.ndarray, until: np.ndarray, time: np.ndarray, target: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, TargetForecast]]:
+        """Questions about one target with their features, as many at a time as fit into memory."""
+        prefixes, place = grouped.prefixes(series, until).distinct()
         order = np.argsort(place, kind="stable")
         size = max(1, NUMBERS_IN_MEMORY // len(self.features.names(0)))
         for first in range(0, len(order), size):
@@ -166,13 +265,10 @@ class ForecastModel(AbstractSeriesModel):
             used, of = np.unique(place[chosen], return_inverse=True)
             part = prefixes[used]
             brief = self.features.brief(grouped, part)
-            for number, target in enumerate(self.targets):
-                wanted = np.arange(len(chosen)) if asked is None else np.flatnonzero(asked[chosen, number])
-                if len(wanted):
-                    mine = chosen[wanted]
-                    rows = self.features.rows(grouped, part, of[wanted], time[mine], target.channel, brief)
-                    out[mine, number] = target(rows) + self.features.level(target.channel)
-        return out
+            for number in np.unique(target[chosen]).tolist():
+                wanted, one = np.flatnonzero(target[chosen] == number), self.targets[number]
+                mine = chosen[wanted]
+                yield mine, self.features.rows(grouped, part, of[wanted], time[mine], one.channel, brief), one
 
     @property
     def schema(self) -> Schema:

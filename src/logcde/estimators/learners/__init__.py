@@ -16,5 +16,6 @@ from logcde.estimators.learners.questions import AbstractForecastLoss as Abstrac
 from logcde.estimators.learners.questions import Cuts as Cuts
 from logcde.estimators.learners.questions import MeanLoss as MeanLoss
 from logcde.estimators.learners.questions import MedianLoss as MedianLoss
+from logcde.estimators.learners.questions import Questions as Questions
 from logcde.estimators.learners.ridge import WindowRidge as WindowRidge
 from logcde.estimators.learners.trees import WindowTrees as WindowTrees

@@ -15,7 +15,7 @@ from logcde.estimators.choosing import Choice
 from logcde.estimators.learners.boosting import boosted, varied
 from logcde.estimators.learners.questions import AbstractForecastLoss, Cuts, MeanLoss, Questions
 from logcde.features.recent import AHEAD, Grouped, RecentFeatures
-from logcde.models.forecast import ForecastModel, HorizonHead, ShrunkLast, TargetForecast, last_and_age
+from logcde.models.forecast import ErrorQuantiles, ForecastModel, HorizonHead, ShrunkLast, TargetForecast, last_and_age
 from logcde.models.heads import AbstractHead, TreesHead
 from logcde.streams import Streams
 
@@ -129,11 +129,15 @@ class DirectForecast:
         best = [int(np.argmin([self.loss(left - one).mean() for one in path])) for path in unseen]
         chosen = [path[one] for path, one in zip(unseen, best, strict=True)]
         knots, weight, losses = self._weights(left, np.concatenate(ahead), chosen)
+        after = np.concatenate(ahead)
+        mixed = sum(np.interp(after, knots, share) * one for share, one in zip(weight, chosen, strict=True))
+        order, parts = groups_of(after, HORIZONS)
+        errors = ErrorQuantiles.of(knots.tolist(), np.split((left - mixed)[order], parts[1:]))
         change = table.values - table.expected(base)
         used = np.flatnonzero(weight.any(axis=1))
         heads = tuple(list(learners.values())[one].head(table.rows, change, best[one]) for one in used)
         shares = {name: round(float(each.mean()), 2) for name, each in zip(learners, weight, strict=True)}
-        return TargetForecast(table.channel, base, heads, knots, weight[used]), shares, losses
+        return TargetForecast(table.channel, base, heads, knots, weight[used], errors), shares, losses
 
     def _folds(self, table: "_Table", seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Training questions and those left out, of other series; of one series, of later cuts."""

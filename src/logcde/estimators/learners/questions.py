@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from logcde._typing import Numbers
 from logcde.errors import TrainingError
 from logcde.streams import Streams
 from logcde.streams.ragged import owners
@@ -124,14 +125,18 @@ class Cuts:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Questions:
-    """What is asked in training: a target of a series at a time, from what was observed before another; and the answer.
+    """Questions about the future of series: a target at a time, from what was observed before another time.
 
     Args:
-        series: The series of each question.
-        until: Observations before this are known.
-        time: The time asked for.
-        target: The number of the target.
-        value: Its value there.
+        series: The series of each question, as its place in the data.
+        until: Observations before this are known, in the time of the series.
+        time: The time asked for, not before that.
+        target: The number of the target; of a channel, if targets are channels.
+        value: The answer, in training.
+
+    >>> asked = Questions.about(series=[0, 0, 3], until=24.0, time=[25.0, 30.0, 30.0], target=1)
+    >>> len(asked), asked.until.tolist(), asked.target.tolist()
+    (3, [24.0, 24.0, 24.0], [1, 1, 1])
     """
 
     series: Int64[np.ndarray, "question"]
@@ -139,6 +144,19 @@ class Questions:
     time: Float64[np.ndarray, "question"]
     target: Int64[np.ndarray, "question"]
     value: Float64[np.ndarray, "question"]
+
+    @staticmethod
+    def about(series: Numbers, until: Numbers, time: Numbers, target: Numbers, value: Numbers = np.nan) -> "Questions":
+        """Questions from lists, or from one number for all of them."""
+        given = np.broadcast_arrays(series, until, time, target, value)
+        kinds = np.int64, np.float64, np.float64, np.int64, np.float64
+        found = Questions(*(np.ravel(one).astype(kind) for one, kind in zip(given, kinds, strict=True)))
+        if not (found.until <= found.time).all() or not np.isfinite(found.time).all():
+            raise TrainingError(
+                "A question asks for a time before the end of what is known, or for none.",
+                "Give times that are finite, and not before `until`.",
+            )
+        return found
 
     def __len__(self) -> int:
         return len(self.series)

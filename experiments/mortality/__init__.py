@@ -1,0 +1,1 @@
+"""Death in hospital, PhysioNet 2012, on the splits that published comparisons share."""
