@@ -204,8 +204,8 @@ class _Table:
     own: int
 
     def __getitem__(self, chosen: np.ndarray) -> "_Table":
-        columns = (self.rows, self.values, self.series, self.until, self.time)
-        return _Table(*(column[chosen] for column in columns), self.channel, self.own)
+        rows, values, series = self.rows[chosen], self.values[chosen], self.series[chosen]
+        return _Table(rows, values, series, self.until[chosen], self.time[chosen], self.channel, self.own)
 
     def expected(self, base: ShrunkLast) -> Float64[np.ndarray, "question"]:
         """The shrunk last values."""
