@@ -149,6 +149,7 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
         (vitals(), None, (*PLAIN, "--block", 3), "Blocks of 3 do not fit a hidden state of 4."),
         (vitals(), None, (*PLAIN, "--learner", "ncde", "--block", 2), "--block is an option of --learner slice only."),
         (vitals(), None, (*PLAIN, "--learner", "trees", "--paper"), "--paper is an option of --learner slice only."),
+        (vitals(), None, (*PLAIN, "--rate", 1e308), "--rate is 1e+308. Give a small positive number"),
         (vitals(), None, (*PLAIN, "--rate", 0), "--rate is 0.0. Give a small positive number"),
         (vitals(), None, (*PLAIN, "--holdout", 1), "--holdout is 1.0. Give a fraction"),
         (vitals(), None, (*PLAIN, "-o", "{folder}"), "exists and is not a saved model: there is 'a.parquet' in it."),
