@@ -132,8 +132,8 @@ def test_replay_of_another_input_is_refused(folder, stream, tmp_path):
     assert stream(folder, b"".join(lines[:5]), *options)[0] == 0
     before = options[1].read_bytes()
     for given, said in (
-        (lines[:3], "has 3 lines, but the state has seen 5"),
-        ([], "has 0 lines, but the state has seen 5"),
+        (lines[:3], "has 3 lines and the state has seen 5"),
+        ([], "has 0 lines and the state has seen 5"),
         (lines[3:], "begins with 5 lines that are not those that the state has seen"),
         ([*lines[:4], lines[5]], "begins with 5 lines that are not those"),
         ([lines[1], lines[0], *lines[2:]], "begins with 5 lines that are not those"),

@@ -155,6 +155,7 @@ OTHER = ("--targets", "{folder}/labels.csv", "--target", "state")
             (*OTHER, "--task", "forecast", "--class-weight", "balanced"),
             "--class-weight is given, but the task is forecast.",
         ),
+        (vitals(), None, (*PLAIN, "--rate", 1e308), "--rate is 1e+308. Give a small positive number"),
         (vitals(), None, (*PLAIN, "--rate", 0), "--rate is 0.0. Give a small positive number"),
         (vitals(), None, (*PLAIN, "--holdout", 1), "--holdout is 1.0. Give a fraction"),
         (vitals(), None, (*PLAIN, "-o", "{folder}"), "exists and is not a saved model: there is 'a.parquet' in it."),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 LARGEST = {"hidden": 8192, "block": 8192, "steps": 10**9, "patience": 10**9}
 """The largest numbers that make sense; far beyond them a network does not fit into memory."""
+FASTEST = 1000.0
+"""The largest learning rate; far larger ones do not fit into single precision."""
 EMBEDDING = ("depth", "partition")
 """Options of networks on log-signatures only."""
 
@@ -63,7 +65,7 @@ class TrainOptions:
                 raise TrainingError(f"--{name} is {number}.", "Give at least 1.")
             if number is not None and number > LARGEST.get(name, number):
                 raise TrainingError(f"--{name} is {number:,}.", f"Give at most {LARGEST[name]:,}.")
-        if self.rate is not None and not 0 < self.rate < np.inf:
+        if self.rate is not None and not 0 < self.rate <= FASTEST:
             raise TrainingError(f"--rate is {self.rate}.", "Give a small positive number, such as 0.01.")
         for name in ("holdout", "validation"):
             share = getattr(self, name)
