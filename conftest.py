@@ -17,6 +17,8 @@ QUICK = (
 )
 if "LOGCDE_TEST_OPTIMISED" not in os.environ:
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK}"
+# Processes share the cores: threads of scikit-learn's trees that wait for each other would take most of the time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent / ".pytest_cache" / "xla")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"

@@ -1,5 +1,7 @@
 """Data that pipelines meet daily: channels and series without observations, one long series, skewed targets."""
 
+import re
+
 import numpy as np
 import pandas
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from logcde.errors import LogcdeError, LogcdeWarning, StreamError, TrainingError
 from logcde.estimators import (
     Auto,
+    DirectForecast,
     LogCDEClassifier,
     LogCDEForecaster,
     LogCDERegressor,
@@ -99,16 +102,39 @@ def long_series(steps=600):
     return (np.sin(np.arange(steps) / 5) + 0.05 * rng.normal(size=steps))[None, :, None]
 
 
-@pytest.mark.parametrize("learner", [None, Auto()], ids=["None", "Auto"])
-def test_one_long_series_is_forecast(learner, tmp_path):
+def test_one_long_series_is_forecast(tmp_path):
     series = long_series()
-    forecaster = LogCDEForecaster(learner=learner, random_state=0).fit(series)
-    at = [600.0, 605.0, 615.0]
+    forecaster = LogCDEForecaster(learner=DirectForecast(rounds=50), random_state=0).fit(series)
+    at = [600.0, 605.0]
     found = forecaster.predict(series, at=at)
-    assert np.abs(found[0, :, 0] - np.sin(np.array(at) / 5)).max() < 0.3
-    assert np.isfinite(float(forecaster.choices_["x1"].reason.split("error ")[1].split()[0]))
+    assert np.abs(found[0, :, 0] - np.sin(np.array(at) / 5)).max() < 0.4
+    left_out, shrunk = re.findall(r"([\d.e-]+) left out, ([\d.e-]+) of", forecaster.choices_["x1"].reason)[0]
+    assert float(left_out) < 0.6 * float(shrunk)
     forecaster.save(tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").predict(series, at=at), found)
+
+
+def test_auto_is_the_default_of_forecasters():
+    series = long_series(60)
+    found = [
+        LogCDEForecaster(learner=learner, random_state=0).fit(series).predict(series, at=[61.0])
+        for learner in (None, Auto())
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+def test_parts_of_one_series_are_forecast_from_what_was_before():
+    seen = []
+
+    class Watched(DirectForecast):
+        def _later(self, table):
+            for training, rest in super()._later(table):
+                seen.append((table.time[training].max(), table.until[rest].min(), len(rest)))
+                yield training, rest
+
+    LogCDEForecaster(learner=Watched(rounds=5), random_state=0).fit(long_series(100))
+    assert len(seen) == 4
+    assert all(known < cut and count for known, cut, count in seen)
 
 
 def test_one_series_is_too_few_for_networks_and_targets():

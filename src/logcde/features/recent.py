@@ -138,7 +138,7 @@ class RecentFeatures:
 
     @staticmethod
     def fit(streams: Streams, longest: float, *, counts: bool = False) -> "RecentFeatures":
-        """Choose how far back to look: as far as a typical series reaches."""
+        """Choose how far back to look: as far as a typical series reaches; a single one is not read that coarsely."""
         if streams.schema.continuous or streams.schema.terms:
             raise StreamError(
                 "Recent features read observations only, not continuous channels or higher-order terms.",
@@ -153,6 +153,8 @@ class RecentFeatures:
         typical = [
             float(np.median(gaps[channel == k])) if (channel == k).any() else reach for k in range(grouped.channels)
         ]
+        if len(streams) == 1:
+            reach = min(reach, FINEST * max(typical))
         reference = np.zeros(grouped.channels)
         for k, values in enumerate(by_channel(streams.channel, streams.value, grouped.channels)):
             if len(values) and np.abs(values).min() > FAR * np.ptp(values):

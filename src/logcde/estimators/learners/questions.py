@@ -69,8 +69,9 @@ class MedianLoss(AbstractForecastLoss):
         return np.abs(errors)
 
 
-FEW, NEAR = 200, 32
-"""Least cuts of all series, and most times asked for after each of them if that takes more cuts of each series."""
+FEW, NEAR, SHARE = 200, 32, 8
+"""Least cuts of all series. If that takes more cuts of each, how many of the following times are asked for, and of how
+many equal parts of a series they span one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Cuts:
 
     Args:
         count: Cuts in each series, at random events. Few series have more, 200 in all, each with questions about up to
-            32 times that lie further and further apart.
+            32 times that lie further and further apart, within an eighth of the series.
         ahead: Longest time from the latest event before a cut to the time asked for; by default the rest of the series.
 
     >>> Cuts(count=2, ahead=6.0)
@@ -106,7 +107,8 @@ class Cuts:
                 first, last = int(streams.obs_offsets[cut]), int(streams.obs_offsets[end])
                 asked = np.arange(first, last)
                 if count > self.count:
-                    apart = np.geomspace(1, end - cut, NEAR).astype(np.int64) - 1
+                    furthest = min(end - cut, max(1, (end - begin) // SHARE))
+                    apart = np.geomspace(1, furthest, NEAR).astype(np.int64) - 1
                     asked = asked[np.isin(event[asked], cut + apart)]
                 if self.ahead is not None:
                     asked = asked[streams.times[event[asked]] - streams.times[cut - 1] <= self.ahead]
