@@ -138,9 +138,7 @@ class Questions:
     value: Float64[np.ndarray, "question"]
 
     @staticmethod
-    def about(
-        series: Numbers, until: Numbers, time: Numbers, target: Numbers, value: Numbers = np.nan
-    ) -> "Questions":
+    def about(series: Numbers, until: Numbers, time: Numbers, target: Numbers, value: Numbers = np.nan) -> "Questions":
         """Questions from lists, or from one number for all of them."""
         given = np.broadcast_arrays(series, until, time, target, value)
         kinds = np.int64, np.float64, np.float64, np.int64, np.float64
