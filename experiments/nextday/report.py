@@ -134,7 +134,9 @@ def draw(online: Online, file: Path) -> None:
             some = table > 0
             places = np.arange(len(online.ahead))[some]
             colour, mark = plot.COLOURS[number % len(plot.COLOURS)], MARKS[number % len(MARKS)]
-            axes.plot(places, table[some], color=colour, marker=mark, label=f"{known:g} hours known")
+            face = "white" if number >= len(plot.COLOURS) else colour
+            label = f"{known:g} hours known"
+            axes.plot(places, table[some], color=colour, marker=mark, markerfacecolor=face, label=label)
             axes.plot(places, last[some], color="0.75", linewidth=0.8, zorder=0)
         axes.set_xticks(range(len(online.ahead)), [f"{hours:g}" for hours in online.ahead])
         axes.set_xlabel("hours ahead, at most")

@@ -140,7 +140,7 @@ def test_ensembles_are_means_of_log_odds():
 
 def test_presets_and_faulty_ensembles(tmp_path):
     settings = settings_of(Mortality())
-    assert settings.seeds == (1, 2, 3, 4, 5)
+    assert settings.seeds[0] == 1
     assert isinstance(settings.variants["boosting on summaries"].learner, Trees)
     assert isinstance(settings.variants["LogCDEClassifier()"].learner, Estimator)
     assert isinstance(settings.variants["boosting on both"].learner.search[0], Setting)

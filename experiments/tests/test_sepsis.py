@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -133,7 +134,7 @@ def test_files_to_tables(hospitals, tmp_path):
 def test_missing_data_say_where_to_get_them(tmp_path, monkeypatch):
     monkeypatch.setenv("LOGCDE_DATA", str(tmp_path))
     experiment = Sepsis()
-    settings = settings_of(experiment)
+    settings = msgspec.structs.replace(settings_of(experiment), protocols={"A to B": 1, "B to A": 1, "random": 5})
     assert isinstance(settings.boosting, Boosting)
     cells = experiment.cells(settings, {})
     assert len(cells) == 7
