@@ -201,7 +201,7 @@ class _Table:
 
     def __getitem__(self, chosen: np.ndarray) -> "_Table":
         columns = (self.rows, self.values, self.series, self.until, self.time)
-        return _Table(*(column[chosen] for column in columns), self.channel, self.own)
+        return _Table(*(column[chosen] for column in columns), channel=self.channel, own=self.own)
 
     def expected(self, base: ShrunkLast) -> Float64[np.ndarray, "question"]:
         """The shrunk last values."""
