@@ -69,9 +69,9 @@ class MedianLoss(AbstractForecastLoss):
         return np.abs(errors)
 
 
-FEW, NEAR, SHARE = 200, 32, 8
-"""Least cuts of all series. If that takes more cuts of each, how many of the following times are asked for, and of how
-many equal parts of a series they span one."""
+ALONE, NEAR, SHARE = 200, 32, 8
+"""Least cuts of a single series, how many of the times after each are asked for, and of how many equal parts of the
+series these span one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +79,8 @@ class Cuts:
     """How questions are drawn from series that have no targets of their own: what comes after a cut is asked for.
 
     Args:
-        count: Cuts in each series, at random events. Few series have more, 200 in all, each with questions about up to
-            32 times that lie further and further apart, within an eighth of the series.
+        count: Cuts in each series, at random events. A single series has at least 200, each with questions about up
+            to 32 times that lie further and further apart, within an eighth of the series.
         ahead: Longest time from the latest event before a cut to the time asked for; by default the rest of the series.
 
     >>> Cuts(count=2, ahead=6.0)
@@ -98,7 +98,7 @@ class Cuts:
         """The observations of each series after its cuts."""
         rng = np.random.default_rng(seed)
         event = owners(streams.obs_offsets)
-        parts, count = [], max(self.count, FEW // max(1, len(streams)))
+        parts, count = [], max(self.count, ALONE if len(streams) == 1 else 0)
         for series in range(len(streams)):
             begin, end = streams.offsets[series : series + 2]
             later = np.flatnonzero(streams.times[begin:end] > 0) + begin
