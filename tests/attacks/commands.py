@@ -126,6 +126,7 @@ FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
         "--config": ("table", "other", "nothing"),
         "--learner": ("ridge", "trees", "nonsense"),  # others take long on a good table
         "--paper": (),
+        "--class-weight": ("balanced", "nonsense"),
         **dict.fromkeys(("--batch", "--block", "--depth", "--hidden", "--patience", "--steps"), WHOLES),
         "--every": LENGTHS,
         "--rate": RATES,

@@ -205,7 +205,8 @@ def test_full_disk_for_checkpoints(tmp_path, monkeypatch):
     assert names(tmp_path) == before
 
 
-def test_non_finite_loss(tmp_path):
+def test_non_finite_loss(tmp_path, monkeypatch):
+    monkeypatch.setattr("logcde.cli.train_options.FASTEST", 1e38)
     tables(tmp_path)
     before = names(tmp_path)
     message = train(tmp_path, "--rate", 1e30)

@@ -51,6 +51,6 @@ def test_warm_serves_a_saved_model_past_an_interval_that_ends_by_rule(tmp_path, 
     assert moved
 
 
-@pytest.mark.parametrize("options", [("--depth", "0"), ("--block", "-1")])
+@pytest.mark.parametrize("options", [("--depth", "0"), ("--block", "-1"), ("--depth", "2", "100000")])
 def test_warm_refuses_sizes(options):
-    assert "must be positive" in run("warm", *options)
+    assert f"{options[0]} is {' '.join(options[1:])}. Give whole numbers from 1 to " in run("warm", *options)

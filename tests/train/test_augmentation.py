@@ -44,7 +44,7 @@ def test_batches_hold_each_series_once_in_a_version_of_its_own():
 
 def test_rows_of_a_bucket_are_the_versions_of_its_series():
     examples = examples_of(toys.model(), toys.logsigs(), toys.ends())
-    versions = (examples, *copies_of(examples, [copy(1), copy(2)]))
+    versions = (examples, *copies_of(toys.model(), examples, [copy(1), copy(2)]))
     parts = [buckets_of(version, Batching(8)) for version in versions]
     for plain, *others in zip(*parts, strict=True):
         bucket = concatenated([plain, *others])

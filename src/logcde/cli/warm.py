@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Step: TypeAlias = tuple[str, Callable[[], object]]
 """What is compiled, and a small job that needs it."""
 
+MOST_DEPTH, MOST_BLOCK = 6, 64
+"""The largest sizes that are compiled ahead; larger ones are compiled when they are met."""
 LONGEST = 1e9
 """Where the search for the end of an interval stops, in the units of a model's clock."""
 
@@ -33,7 +35,7 @@ class Warm:
 
     logcde warm
 
-    LOGCDE_CACHE_DIR=/var/cache/logcde logcde warm model/
+    LOGCDE_CACHE_DIR=cache logcde warm model/
     """
 
     model: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="MODEL")] = None
@@ -45,8 +47,9 @@ class Warm:
 
     def run(self) -> int:
         """Run a small job for each group of kernels, and return the exit code."""
-        if not self.depth or not self.block or min(self.depth) < 1 or min(self.block) < 1:
-            raise ModelError("--depth and --block must be positive.")
+        for name, sizes, most in (("--depth", self.depth, MOST_DEPTH), ("--block", self.block, MOST_BLOCK)):
+            if not sizes or not 1 <= min(sizes) <= max(sizes) <= most:
+                raise ModelError(f"{name} is {' '.join(map(str, sizes))}.", f"Give whole numbers from 1 to {most}.")
         try:
             sys.stdout.write(report_of(list(self._steps())))
         except KeyboardInterrupt:
