@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba as nb
+import pytest
+
 import logcde
 from logcde.kernels import _jit
 
@@ -79,3 +82,13 @@ def test_cache_notices_an_edited_kernel_of_another_file(tmp_path):
 
 def test_package_locator_declines_functions_of_other_files():
     assert _jit.PackageLocator.from_function(test_package_locator_declines_functions_of_other_files, __file__) is None
+
+
+def test_compiling_leaves_standard_output_alone(monkeypatch):
+    """Also where colorama is installed: it would exchange it under the feet of another thread."""
+    pytest.importorskip("colorama")
+    exchanged = []
+    monkeypatch.setattr("numba.core.errors.init", lambda: exchanged.append(sys.stdout))
+    with pytest.raises(nb.TypingError, match="nothing"):
+        nb.njit(lambda number: number.nothing)(1)
+    assert not exchanged
