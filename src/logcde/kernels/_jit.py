@@ -93,21 +93,15 @@ def _has_cache() -> bool:
     return True
 
 
-class _PlainText:
-    """Error messages as they are, in place of one of Numba's colour schemes."""
-
-    def __getattr__(self, name: str) -> Callable[[str], str]:
-        return lambda message: message
-
-
 def _leave_standard_output_alone() -> None:
     """Have Numba format its errors without colorama, unless colours are wanted.
 
     Compilation makes and drops such errors when it tries one type after another. To format one, colorama exchanges
     `sys.stdout` for a moment, and takes away what another thread has put there meanwhile, such as a notebook.
     """
-    if getattr(config, "COLOR_SCHEME", "no_color") == "no_color":
-        setattr(errors, "_termcolor_inst", _PlainText())  # noqa: B010 (not a public name)
+    scheme: Any = errors.termcolor()
+    if getattr(config, "COLOR_SCHEME", "no_color") == "no_color" and hasattr(scheme, "_markup"):
+        scheme._markup = lambda message, *_: message
 
 
 _leave_standard_output_alone()
