@@ -148,9 +148,7 @@ class SparseLogSignatures(eqx.Module):
     def dense(self) -> LogSignatures:
         """The same log-signatures with all their zeros."""
         flat = np.zeros((len(self.counts), self.basis.dimension), self.values.dtype)
-        for group in self._groups():
-            positions = self.basis.positions(self.letters[group.letters])
-            flat[group.intervals[:, None], positions] = self.values[group.values]
+        flat[self._interval_of(self._sizes), self.positions()] = self.values
         return LogSignatures(padded_rows(flat, self.lengths), self.lengths, self.basis, self.initial, self.spec)
 
     @staticmethod

@@ -121,7 +121,10 @@ def choose_embedding(
     filled = count_filled(partition, streams)
     scaling, fitted = _choose_scaler(scaler, streams)
     counting = _choose_counts(counts)
-    kept = _count_kept(Embedding(1, counting.value, time), partition, streams)
+    increments = Embedding(1, counting.value, time)
+    letters = increments.basis(streams.schema).width
+    many = letters * (letters + 1) // 2 > MOST_COORDINATES  # of few, it does not matter how many are kept
+    kept = _count_kept(increments, partition, streams) if many else 0.0
     deep = _choose_depth(depth, counting.value, time, streams, filled, kept)
     # Networks compute in single precision. Sums are in double precision, and rounded once, as they are online.
     embedding = Embedding(deep.value, counting.value, time, np.float32, fitted)

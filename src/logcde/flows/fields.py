@@ -98,7 +98,7 @@ class BlockDiagonal(AbstractLinearField):
         return bracket_matrices(self.matrices, self.basis)
 
     def letter_generators(self) -> Float[Array, "letter row column block"]:
-        """The matrices themselves."""
+        """The matrices as they are: blocks are their axes already."""
         return self.matrices
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:

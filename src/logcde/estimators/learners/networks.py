@@ -159,7 +159,7 @@ class LogSLiCE(AbstractNetwork):
     def build(
         self, rows: Basis | int, outputs: int, readout: type[AbstractReadout] | None, key: PRNGKeyArray
     ) -> SequenceModel:
-        """The linear CDE."""
+        """A linear CDE whose blocks rotate and forget, unless flows may grow."""
         assert isinstance(rows, Basis)
         # What `Auto` selects on a CPU; tracing its other branches as well would take longer than small fits.
         scan = MatrixFree() if jax.default_backend() == "cpu" else Auto()

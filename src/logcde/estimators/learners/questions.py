@@ -22,7 +22,7 @@ class AbstractForecastLoss(abc.ABC):
 
     @abc.abstractmethod
     def centre(self, values: Float64[np.ndarray, "_"]) -> float:
-        """The best constant."""
+        """The constant with the least loss."""
 
     @abc.abstractmethod
     def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
@@ -41,11 +41,11 @@ class MeanLoss(AbstractForecastLoss):
     boosting = "squared_error"
 
     def centre(self, values: Float64[np.ndarray, "_"]) -> float:
-        """The mean."""
+        """Squared errors are least around the mean."""
         return float(values.mean())
 
     def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
-        """Squares."""
+        """The square of each error."""
         return np.square(errors)
 
 
@@ -61,11 +61,11 @@ class MedianLoss(AbstractForecastLoss):
     boosting = "absolute_error"
 
     def centre(self, values: Float64[np.ndarray, "_"]) -> float:
-        """The median."""
+        """Absolute errors are least around the median."""
         return float(np.median(values))
 
     def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
-        """Absolute values."""
+        """The absolute value of each error."""
         return np.abs(errors)
 
 
