@@ -2,7 +2,8 @@
 
 Series of the same number of observations, spread over more and more channels, are embedded in sparse form and train a
 Log-BD-SLiCE for an epoch. Each number of channels is measured in a process of its own, whose peak memory is then known;
-a finished one is kept in `channels.json`, so that an interrupted run goes on where it was.
+a finished one is kept in `channels.json`, so that an interrupted run goes on where it was. With `--data`, stays of
+PhysioNet 2012 train the same model at depth one and two.
 """
 
 import argparse
@@ -24,9 +25,14 @@ from rich.console import Console
 import logcde as lc
 from logcde._files import write_whole
 from logcde._machine import machine, versions
+from logcde.datasets.physionet import physionet2012
+from logcde.embedding import SparseLogSignatures
+from logcde.models import SequenceModel
 from logcde.plot.style import figure_of, save
 
 CHANNELS = (10, 30, 100, 300, 1000)
+HOURS = (1, 4)
+STAYS = 4_000
 MEGABYTE = 2**20
 
 
@@ -80,22 +86,13 @@ def measure(size: Size, channels: int) -> dict[str, Any]:
         embedding(streams, partition, sparse=True)
         seconds.append(time.perf_counter() - start)
     labels = np.random.default_rng(size.seed).integers(0, 2, size.series)
-    # Letters that seldom move have large scaled increments: soft limits keep states finite.
+    # Scaled by totals: letters that seldom move would have large increments otherwise, and states would overflow.
     model = lc.log_slice(
-        logsigs.basis, size.hidden, 2, block=size.block, scaling=lc.scaling.SoftLimit(limit=3.0), init_scale=0.002,
+        logsigs.basis, size.hidden, 2, block=size.block, scaling=lc.scaling.TotalStdScaling(), init_scale=0.02,
         key=jax.random.key(0),
     )  # fmt: skip
 
-    def train(epochs: int) -> float:
-        start = time.perf_counter()
-        lc.fit(
-            model, logsigs, labels, loss=lc.losses.cross_entropy, duration=lc.Epochs(epochs), key=jax.random.key(1),
-            selection=lc.train.Selection(validation=None), callbacks=(),
-        )  # fmt: skip
-        return time.perf_counter() - start
-
-    train(1)  # compiles
-    epoch = (train(1 + size.epochs) - train(1)) / size.epochs
+    epoch, _ = epoch_of(size, model, logsigs, labels)
     return {
         "channels": channels,
         "coordinates": logsigs.basis.dimension,
@@ -108,8 +105,53 @@ def measure(size: Size, channels: int) -> dict[str, Any]:
     }
 
 
+def epoch_of(
+    size: Size, model: SequenceModel, logsigs: lc.LogSignatures | SparseLogSignatures, labels: np.ndarray
+) -> tuple[float, float]:
+    """Seconds, and seconds of processors, of an epoch without compiling."""
+
+    def train(epochs: int) -> np.ndarray:
+        start = np.array([time.perf_counter(), time.process_time()])
+        lc.fit(
+            model, logsigs, labels, loss=lc.losses.cross_entropy, duration=lc.Epochs(epochs), key=jax.random.key(1),
+            selection=lc.train.Selection(validation=None), callbacks=(),
+        )  # fmt: skip
+        return np.array([time.perf_counter(), time.process_time()]) - start
+
+    train(1)  # compiles
+    seconds = (train(1 + size.epochs) - train(1)) / size.epochs
+    return float(seconds[0]), float(seconds[1])
+
+
+def measure_stays(size: Size, data: str | None) -> list[dict[str, Any]]:
+    """Seconds of an epoch on stays of intensive care, for each length of interval, depth and form."""
+    stays = physionet2012(data)
+    streams, rows = stays.streams[:STAYS], []
+    scaler = lc.ChannelScaler.fit(streams)
+    for hours in HOURS:
+        partition = lc.Partition.uniform(48 // hours)
+        for depth, sparse in ((1, False), (2, True), (2, False)):
+            logsigs = lc.Embedding(depth, scaler=scaler, dtype=np.float32)(streams, partition, sparse=sparse)
+            model = lc.log_slice(
+                logsigs.basis, size.hidden, 2, block=size.block, scaling=lc.IncrementRMSScaling(), init_scale=0.02,
+                key=jax.random.key(0),
+            )  # fmt: skip
+            epoch, processor = epoch_of(size, model, logsigs, stays.died[:STAYS].astype(int))
+            form = logsigs.fastest if isinstance(logsigs, SparseLogSignatures) else "dense"
+            rows.append(
+                {"hours": hours, "depth": depth, "form": form, "coordinates": logsigs.basis.dimension,
+                 "epoch_seconds": epoch, "epoch_processor_seconds": processor}
+            )  # fmt: skip
+    return rows
+
+
 def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(document, indent=1).encode() + b"\n")
 
 
 def plot(rows: Sequence[dict[str, Any]], file: Path) -> Path:
@@ -135,6 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder of channels.json and .png")
     parser.add_argument("--channels", type=int, nargs="+", default=CHANNELS, help="numbers of channels")
     parser.add_argument("--one", type=int, help="measure one number of channels in this process and print JSON")
+    parser.add_argument("--data", help="folder with PhysioNet 2012: train on its stays as well")
     options = parser.parse_args(arguments)
     size = Size(series=options.series)
     if options.one is not None:
@@ -157,8 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ)
             rows = sorted([*rows, json.loads(done.stdout)], key=lambda row: row["channels"])
             document = {"size": dataclasses.asdict(size), "machine": machine(), "versions": versions(), "rows": rows}
-            options.out.mkdir(parents=True, exist_ok=True)
-            write_whole(path, json.dumps(document, indent=1).encode() + b"\n")
+            found = {**found, **document}
+            _write(path, found)
         row = next(row for row in rows if row["channels"] == channels)
         console.print(
             f"{channels:>5} channels, {row['coordinates']:>9,} coordinates: embedded in {row['embed_seconds']:.1f} s "
@@ -166,6 +209,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"an epoch {row['epoch_seconds']:.1f} s",
             highlight=False,
         )
+    if options.data:
+        found["stays"] = measure_stays(size, options.data)
+        _write(path, found)
+        for row in found["stays"]:
+            console.print(
+                f"stays, {row['hours']} h, depth {row['depth']}, {row['form']}: an epoch {row['epoch_seconds']:.2f} s, "
+                f"processor {row['epoch_processor_seconds']:.2f} s",
+                highlight=False,
+            )
     plot(rows, options.out / "channels.png")
     return 0
 

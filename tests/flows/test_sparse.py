@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import logcde as lc
-from logcde.embedding import SparseSteps
+from logcde.embedding import FactorSteps, SparseSteps
 from logcde.flows import (
     BlockDiagonal,
     Contracting,
@@ -167,9 +167,9 @@ def test_training_on_sparse_ones_is_training_on_dense_ones(monkeypatch):
     dropped = lc.drop_observations(streams, 0.3, seed=0)
     results = []
     for kind in (True, False):
-        monkeypatch.setattr("logcde.train.data.DENSE_FROM", 2.0)
+        monkeypatch.setattr("logcde.embedding.sparse.DENSE_FROM", 2.0)
         logsigs, copy = (embedding(one, partition, sparse=kind) for one in (streams, dropped))
-        model = lc.log_slice(logsigs.basis, 8, 2, scaling=lc.IncrementRMSScaling(), dtype=np.float64, key=KEY)
+        model = lc.log_slice(logsigs.basis, 8, 2, scaling=SoftLimit(), dtype=np.float64, key=KEY)
         options = {"copies": [copy], "selection": Selection(validation=0.25), "callbacks": (), "key": KEY}
         batching = lc.train.Batching(size=4, buckets=2)
         result = lc.fit(
@@ -188,11 +188,17 @@ def test_form_follows_density_and_model(monkeypatch):
     labels, model = np.arange(5) % 2, MODELS["slice"](logsigs.basis)
     examples = lc.train.data.examples_of(model, logsigs, labels)
     assert not isinstance(examples.inputs.logsigs, SparseSteps)
-    monkeypatch.setattr("logcde.train.data.DENSE_FROM", logsigs.density + 0.01)
+    monkeypatch.setattr("logcde.embedding.sparse.DENSE_FROM", logsigs.density + 0.01)
     assert isinstance(lc.train.data.examples_of(model, logsigs, labels).inputs.logsigs, SparseSteps)
     recurrent = eqx.tree_at(lambda tree: tree.dynamics, model, _TakesDense(model.dynamics))
     assert isinstance(suited_to(recurrent, logsigs), lc.LogSignatures)
-    assert suited_to(model, logsigs) is logsigs
+    assert suited_to(model, logsigs).factors is None  # coordinates are limited
+    unlimited = MODELS["deep"](logsigs.basis)
+    assert suited_to(unlimited, logsigs) is logsigs
+    assert logsigs.fastest == "factors"
+    assert isinstance(lc.train.data.examples_of(unlimited, logsigs, labels).inputs.logsigs, FactorSteps)
+    monkeypatch.setattr("logcde.embedding.interval_factors.FACTOR", 1000)
+    assert logsigs.fastest == "sparse"
     assert suited_to(recurrent, dense) is dense
 
 

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import Coordinates
 from logcde.embedding.factors import events_of, factors_of, intervals_of
+from logcde.embedding.interval_factors import IntervalFactors
 from logcde.embedding.logsigs import padded_rows
 from logcde.embedding.sparse import SparseLogSignatures, sizes_of, starts_of
 from logcde.kernels import dense_n, depth2, depth3, depth_n
@@ -54,6 +55,8 @@ def embed_sparse(
     basis, depth = coordinates.basis, coordinates.depth
     events = intervals_of(streams, cuts)
     factors, intervals = factors_of(streams, events, coordinates, threads)
+    alone = depth <= 2 and not len(coordinates.term_support)
+    composed_of = IntervalFactors.of(factors, intervals, coordinates, dtype) if alone else None
     support = [basis.words[place] for place in coordinates.term_support]
     term_letters = np.unique([letter for word in support for letter in word]).astype(np.int64)
     if coordinates.counted:  # a value and its count move together, or not at all
@@ -82,7 +85,7 @@ def embed_sparse(
             places = tuple(local.words.index(tuple(np.searchsorted(own, word))) for word in support if given)
             _compose_factors(factors, intervals.take(members), alphabet, local, places, rows, threads)
         spread(put_rows, np.full(len(rows), rows.shape[1]), rows, first[members], values, threads=threads)
-    return SparseLogSignatures(values, letters, counts, np.diff(cuts.offsets) - 1, basis)
+    return SparseLogSignatures(values, letters, counts, np.diff(cuts.offsets) - 1, basis, factors=composed_of)
 
 
 def compose(

@@ -5,8 +5,9 @@ of an interval is that of its own few letters, in the Lyndon basis over them: at
 letters, however many channels there are. `SparseSteps` is the same for models, in arrays of one size for all series.
 """
 
+import dataclasses
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -16,6 +17,7 @@ from jaxtyping import Float, Int, Int64
 from logcde.algebra import Basis
 from logcde.algebra.lyndon import witt_dimensions
 from logcde.embedding.factors import ranges
+from logcde.embedding.interval_factors import IntervalFactors
 from logcde.embedding.logsigs import (
     EmbeddingSpec,
     InitialObservations,
@@ -27,6 +29,8 @@ from logcde.errors import EmbeddingError
 
 DENSE_FROM = 0.03
 """The share of kept coordinates from which models train faster on log-signatures with all their zeros."""
+Form: TypeAlias = Literal["factors", "sparse", "dense"]
+"""What models take for an interval: its factors, the coordinates of letters that move, or all coordinates."""
 GROUP = 2**22
 """Coordinates that are moved at a time, which bounds the memory of their places."""
 
@@ -36,7 +40,8 @@ class SparseLogSignatures(eqx.Module):
 
     Interval by interval, all series one after another: interval q has the next `counts[q]` of the `letters`, in
     increasing order, and the next `values`, its coordinates in the Lyndon basis over these letters. All other
-    coordinates in `basis` are zero. Slicing, saving and arithmetic are those of `LogSignatures`.
+    coordinates in `basis` are zero. Slicing, saving and arithmetic are those of `LogSignatures`. Sums and multiples are
+    no longer those of a path with `factors`.
 
     Attributes:
         values: Coordinates.
@@ -46,6 +51,8 @@ class SparseLogSignatures(eqx.Module):
         basis: The basis of all coordinates.
         initial: The first observations of each series, if computed by an embedding.
         spec: How the log-signatures were computed, if by an embedding.
+        factors: What the intervals are composed of, if computed by an embedding of depth one or two and no event has
+            higher-order terms: linear CDEs train faster on them.
 
     >>> basis = Basis(("pulse", "lactate", "time"), 2)
     >>> logsigs = SparseLogSignatures(np.array([0.5, 2.0, 0.1]), np.array([0, 2]), np.array([2]), np.array([1]), basis)
@@ -62,6 +69,7 @@ class SparseLogSignatures(eqx.Module):
     basis: Basis = eqx.field(static=True)
     initial: InitialObservations | None = None
     spec: EmbeddingSpec | None = eqx.field(static=True, default=None)
+    factors: IntervalFactors | None = None
 
     def __check_init__(self) -> None:
         if len(self.letters) != self.counts.sum() or len(self.values) != self._sizes.sum():
@@ -82,11 +90,18 @@ class SparseLogSignatures(eqx.Module):
         values = ranges(starts_of(self._sizes)[intervals], self._sizes[intervals])
         initial = jax.tree.map(lambda leaf: leaf[chosen], self.initial)
         return SparseLogSignatures(
-            self.values[values], self.letters[letters], self.counts[intervals], lengths, self.basis, initial, self.spec
+            self.values[values],
+            self.letters[letters],
+            self.counts[intervals],
+            lengths,
+            self.basis,
+            initial,
+            self.spec,
+            None if self.factors is None else self.factors[intervals],
         )
 
     def __mul__(self, factor: float) -> "SparseLogSignatures":
-        return self._with_values(self.values * factor)
+        return dataclasses.replace(self, values=self.values * factor, factors=None)
 
     __rmul__ = __mul__
 
@@ -110,9 +125,7 @@ class SparseLogSignatures(eqx.Module):
 
     def with_spec(self, initial: InitialObservations, spec: EmbeddingSpec) -> "SparseLogSignatures":
         """The same log-signatures with first observations and with how they were computed."""
-        return SparseLogSignatures(
-            self.values, self.letters, self.counts, self.lengths, self.basis, initial, spec
-        )  # fmt: skip
+        return dataclasses.replace(self, initial=initial, spec=spec)
 
     def level(self, level: int) -> Float[np.ndarray, "coordinate"]:
         """The kept coordinates of one level, interval by interval: 1 for increments, 2 for areas, ..."""
@@ -137,13 +150,21 @@ class SparseLogSignatures(eqx.Module):
             )
             parts = [own[:, some.digits(level)].prod(axis=-1) for level in range(1, some.depth + 1)]
             values[group.values] *= np.concatenate(parts, axis=1)
-        return self._with_values(values)
+        composed_of = None if self.factors is None else self.factors.scaled(factors)
+        return dataclasses.replace(self, values=values, factors=composed_of)
 
     @property
     def density(self) -> float:
         """The share of coordinates that are kept."""
         intervals = len(self.counts)
         return len(self.values) / (intervals * self.basis.dimension) if intervals else 1.0
+
+    @property
+    def fastest(self) -> Form:
+        """The form in which models that take all of them train fastest."""
+        if self.factors is not None and self.factors.work < len(self.counts) * self.basis.dimension:
+            return "factors"
+        return "sparse" if self.density < DENSE_FROM else "dense"
 
     def dense(self) -> LogSignatures:
         """The same log-signatures with all their zeros."""
@@ -183,11 +204,6 @@ class SparseLogSignatures(eqx.Module):
     def _interval_of(self, sizes: np.ndarray) -> Int64[np.ndarray, "_"]:
         """The interval of each of the numbers of which interval q has `sizes[q]`."""
         return np.repeat(np.arange(len(sizes)), sizes)
-
-    def _with_values(self, values: np.ndarray) -> "SparseLogSignatures":
-        return SparseLogSignatures(
-            values, self.letters, self.counts, self.lengths, self.basis, self.initial, self.spec
-        )  # fmt: skip
 
     def __repr__(self) -> str:
         shown = ", ".join(self.basis.letters[:6]) + ", ..."

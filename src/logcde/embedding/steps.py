@@ -4,9 +4,11 @@ The intervals of a series lie one after another, each with its own letters and c
 padded. Whoever needs arrays of one size for each interval pads those to the largest number of letters, `most`.
 """
 
+import abc
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,7 +23,63 @@ ROUNDING = 8
 """The largest number of letters is rounded up to a multiple of this: few programs are compiled."""
 
 
-class SparseSteps(eqx.Module):
+class AbstractRaggedSteps(eqx.Module):
+    """What drives a model in each interval of a series, one interval after another; with a leading axis, of many."""
+
+    @property
+    @abc.abstractmethod
+    def dtype(self) -> np.dtype:
+        """The dtype of real numbers."""
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The number of series, if there are many, and that of intervals, with padding."""
+
+    @property
+    def intervals(self) -> int:
+        """The number of intervals, with padding."""
+        return self.shape[-1]
+
+    @abc.abstractmethod
+    def needs(self, intervals: int | None = None) -> Int[np.ndarray, "size series"]:
+        """Of many series, the sizes of the arrays of each, without padding; on the host.
+
+        Args:
+            intervals: Of the first intervals only.
+        """
+
+    @abc.abstractmethod
+    def resized(self, series: int, intervals: int, *needs: int) -> "AbstractRaggedSteps":
+        """Of many series, the same with these numbers of series and intervals and these sizes; on the host."""
+
+    def cropped(self, intervals: int) -> "AbstractRaggedSteps":
+        """Of many series, the first intervals only; on the host."""
+        return self.resized(self.shape[0], intervals, *self.needs(intervals).max(axis=1, initial=0).tolist())
+
+    @staticmethod
+    @abc.abstractmethod
+    def of_one_size(several: "Sequence[Any]") -> "list[Any]":
+        """Each of several with as much padding as the largest of them; on the host."""
+
+    @abc.abstractmethod
+    def masked(self, length: Int[Array, ""]) -> "AbstractRaggedSteps":
+        """Of one series, the same with nothing in intervals beyond its length."""
+
+    @abc.abstractmethod
+    def interval(self, number: Int[Array, ""]) -> "AbstractRaggedSteps":
+        """Of one series, one interval."""
+
+    @abc.abstractmethod
+    def level_one(self) -> Float[Array, "interval letter"]:
+        """Of one series, the increments of all letters, most of them zero."""
+
+    @abc.abstractmethod
+    def scaled(self, factors: Float[Array, "letter"]) -> "AbstractRaggedSteps":
+        """Of one series, the same for the path with each letter multiplied by its factor."""
+
+
+class SparseSteps(AbstractRaggedSteps):
     """The sparse log-signatures of one series; with a leading axis, of many.
 
     Attributes:
@@ -51,9 +109,9 @@ class SparseSteps(eqx.Module):
         sizes = sizes_of(counts, logsigs.basis.depth)
         most = min(-(-max(counts, default=0) // ROUNDING) * ROUNDING, logsigs.basis.width)
         return SparseSteps(
-            jnp.asarray(_padded(np.asarray(logsigs.letters, np.int32), _totals(counts, lengths))),
-            jnp.asarray(_padded(np.asarray(logsigs.values, dtype), _totals(sizes, lengths))),
-            jnp.asarray(_padded(counts.astype(np.int32), lengths)),
+            jnp.asarray(padded(np.asarray(logsigs.letters, np.int32), totals(counts, lengths))),
+            jnp.asarray(padded(np.asarray(logsigs.values, dtype), totals(sizes, lengths))),
+            jnp.asarray(padded(counts.astype(np.int32), lengths)),
             logsigs.basis,
             int(most),
         )
@@ -64,9 +122,9 @@ class SparseSteps(eqx.Module):
         return self.values.dtype
 
     @property
-    def intervals(self) -> int:
-        """The number of intervals, with padding."""
-        return self.counts.shape[-1]
+    def shape(self) -> tuple[int, ...]:
+        """That of the numbers of letters."""
+        return self.counts.shape
 
     @property
     def sizes(self) -> Int[Array, "interval"]:
@@ -77,31 +135,27 @@ class SparseSteps(eqx.Module):
         """The same letters with other coordinates."""
         return SparseSteps(self.letters, values, self.counts, self.basis, self.most)
 
-    def cropped(self, intervals: int) -> "SparseSteps":
-        """Of many series, the first intervals only; on the host."""
-        kept = SparseSteps(self.letters, self.values, np.asarray(self.counts)[:, :intervals], self.basis, self.most)
-        _, letters, coordinates = kept.needs().max(axis=1, initial=0)
-        return dataclasses.replace(kept, letters=self.letters[:, :letters], values=self.values[:, :coordinates])
+    def resized(self, series: int, intervals: int, *needs: int) -> "SparseSteps":
+        """Of many series, the same with these numbers of series, intervals, letters of an interval, letters, values."""
+        most, letters, coordinates = needs
+        return SparseSteps(
+            resized(self.letters, series, letters),
+            resized(self.values, series, coordinates),
+            resized(self.counts, series, intervals),
+            self.basis,
+            most,
+        )
 
     @staticmethod
     def of_one_size(several: Sequence["SparseSteps"]) -> list["SparseSteps"]:
         """Each of several with as much padding as the largest of them; on the host."""
-        leaves = [(steps.letters, steps.values, steps.counts) for steps in several]
-        largest = [max(leaf.shape[1] for leaf in alike) for alike in zip(*leaves, strict=True)]
+        letters, coordinates, intervals = largest([[steps.letters, steps.values, steps.counts] for steps in several])
         most = max(steps.most for steps in several)
+        return [steps.resized(len(steps.counts), intervals, most, letters, coordinates) for steps in several]
 
-        def alike(steps: SparseSteps) -> SparseSteps:
-            letters, values, counts = (
-                np.pad(np.asarray(leaf), ((0, 0), (0, size - leaf.shape[1])))
-                for leaf, size in zip((steps.letters, steps.values, steps.counts), largest, strict=True)
-            )
-            return SparseSteps(letters, values, counts, steps.basis, most)
-
-        return [alike(steps) for steps in several]
-
-    def needs(self) -> Int[np.ndarray, "3 series"]:
+    def needs(self, intervals: int | None = None) -> Int[np.ndarray, "3 series"]:
         """Of many series, the most letters of an interval, and all letters and coordinates of each; on the host."""
-        counts = np.asarray(self.counts)
+        counts = np.asarray(self.counts)[:, :intervals]
         sizes = _local_sizes(self.most, self.basis.depth)[counts]
         return np.stack([counts.max(axis=1, initial=0), counts.sum(axis=1), sizes.sum(axis=1)])
 
@@ -156,6 +210,23 @@ class SparseSteps(eqx.Module):
         interval, amounts = self.increments()
         nothing = jnp.zeros((self.intervals, self.basis.width), self.values.dtype)
         return nothing.at[interval, self.letters].add(amounts, mode="drop")
+
+    def scaled(self, factors: Float[Array, "letter"]) -> "SparseSteps":
+        """Every coordinate multiplied by the factors of the letters in its word."""
+        # The last entry is for the digits beyond the end of a word, which are -1.
+        factors = jnp.concatenate([factors, jnp.ones(1, factors.dtype)])
+        return self.with_values(self.values * jnp.prod(factors[self.words()], axis=-1))
+
+
+def resized(array: Array | np.ndarray, series: int, size: int) -> np.ndarray:
+    """The array of many series with another number of series and another size of each: cut, or filled with zeros."""
+    kept = np.asarray(array)[:, :size]
+    return np.pad(kept, ((0, series - len(kept)), (0, size - kept.shape[1])))
+
+
+def largest(several: Sequence[Sequence[Array | np.ndarray]]) -> list[int]:
+    """For arrays that several have, the largest size of a series in each."""
+    return [max(array.shape[1] for array in alike) for alike in zip(*several, strict=True)]
 
 
 def _numbers(count: int) -> Int[Array, "_"]:
@@ -228,14 +299,14 @@ def _tables(most: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
     return places, words
 
 
-def _padded(entries: np.ndarray, sizes: Int[np.ndarray, "series"]) -> np.ndarray:
+def padded(entries: np.ndarray, sizes: Int[np.ndarray, "series"]) -> np.ndarray:
     """The entries of all series, one after another, as rows of one size."""
     out = np.zeros((len(sizes), sizes.max(initial=0)), entries.dtype)
     out[np.arange(out.shape[1]) < sizes[:, None]] = entries
     return out
 
 
-def _totals(sizes: Int[np.ndarray, "interval"], lengths: Int[np.ndarray, "series"]) -> Int[np.ndarray, "series"]:
+def totals(sizes: Int[np.ndarray, "interval"], lengths: Int[np.ndarray, "series"]) -> Int[np.ndarray, "series"]:
     """The sum over the intervals of each series."""
     total = np.concatenate([[0], np.cumsum(sizes)])
     starts = starts_of(lengths)

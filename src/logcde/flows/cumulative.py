@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from logcde.algebra import Basis
 from logcde.embedding.coordinates import values_of
-from logcde.embedding.steps import SparseSteps
+from logcde.embedding.steps import AbstractRaggedSteps
 from logcde.flows.dynamics import AbstractFittedDynamics, Carry, Step, Steps
 
 
@@ -55,6 +55,7 @@ class CumulativeFeatures(AbstractFittedDynamics):
     """
 
     sparse: ClassVar[bool] = True
+    factored: ClassVar[bool] = True
     basis: Basis = eqx.field(static=True)
     size: int = eqx.field(static=True)
     history: bool = eqx.field(static=True, default=False)
@@ -94,7 +95,7 @@ class CumulativeFeatures(AbstractFittedDynamics):
     def advance(self, carry: Carry, logsig: Step) -> Carry:
         """The position and the history after one more interval."""
         hidden, position, highest, lowest, first, before = carry
-        moved = logsig.level_one()[0] if isinstance(logsig, SparseSteps) else logsig
+        moved = logsig.level_one()[0] if isinstance(logsig, AbstractRaggedSteps) else logsig
         position = position + moved[: self.basis.width]
         value, seen = position[self._values], before | self._observed(position)
         return Place(
@@ -115,9 +116,11 @@ class CumulativeFeatures(AbstractFittedDynamics):
         """Zero: there are no parameters."""
         return jnp.asarray(0.0)
 
-    def fit_preprocessing(self, logsigs: Float[Array, "series interval lie"] | SparseSteps) -> "CumulativeFeatures":
+    def fit_preprocessing(
+        self, logsigs: Float[Array, "series interval lie"] | AbstractRaggedSteps
+    ) -> "CumulativeFeatures":
         """Fit `centre` and `spread` to the ends of these series; features that are all alike have spread one."""
-        intervals = logsigs.counts.shape if isinstance(logsigs, SparseSteps) else logsigs.shape[:2]
+        intervals = logsigs.shape if isinstance(logsigs, AbstractRaggedSteps) else logsigs.shape[:2]
         if self.centre is not None or not all(intervals):
             return self
         ends = np.arcsinh(np.asarray(_last(self, logsigs), np.float64))
@@ -156,10 +159,10 @@ class CumulativeFeatures(AbstractFittedDynamics):
 
 @eqx.filter_jit
 def _last(
-    features: CumulativeFeatures, logsigs: Float[Array, "series interval lie"] | SparseSteps
+    features: CumulativeFeatures, logsigs: Float[Array, "series interval lie"] | AbstractRaggedSteps
 ) -> Float[Array, "series place"]:
     return jax.lax.map(lambda one: features._places(_level_one(one))[-1], logsigs)
 
 
 def _level_one(logsigs: Steps) -> Float[Array, "interval _"]:
-    return logsigs.level_one() if isinstance(logsigs, SparseSteps) else logsigs
+    return logsigs.level_one() if isinstance(logsigs, AbstractRaggedSteps) else logsigs

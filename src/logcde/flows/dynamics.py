@@ -11,14 +11,14 @@ from typing import Any, ClassVar, TypeAlias
 import equinox as eqx
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from logcde.embedding.steps import SparseSteps
+from logcde.embedding.steps import AbstractRaggedSteps, SparseSteps
 from logcde.errors import ModelError
 
 Carry: TypeAlias = PyTree[Any]
 """What is kept between two intervals."""
-Steps: TypeAlias = Float[Array, "interval lie"] | SparseSteps
-"""The log-signatures of a series, one for each interval; sparse ones for dynamics that take them."""
-Step: TypeAlias = Float[Array, "lie"] | SparseSteps
+Steps: TypeAlias = Float[Array, "interval lie"] | AbstractRaggedSteps
+"""The log-signatures of a series, one for each interval; sparse ones, or factors, for dynamics that take them."""
+Step: TypeAlias = Float[Array, "lie"] | AbstractRaggedSteps
 """The log-signature of one interval."""
 
 
@@ -27,9 +27,11 @@ class AbstractDynamics(eqx.Module):
 
     Attributes:
         sparse: Whether `unroll` and `advance` take `SparseSteps` as well.
+        factored: Whether they take `FactorSteps` as well.
     """
 
     sparse: ClassVar[bool] = False
+    factored: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -74,7 +76,9 @@ class AbstractFittedDynamics(AbstractDynamics):
     """Dynamics with constants that are fitted to the training series before training."""
 
     @abc.abstractmethod
-    def fit_preprocessing(self, logsigs: Float[Array, "series interval lie"] | SparseSteps) -> "AbstractFittedDynamics":
+    def fit_preprocessing(
+        self, logsigs: Float[Array, "series interval lie"] | AbstractRaggedSteps
+    ) -> "AbstractFittedDynamics":
         """Fit the constants to scaled log-signatures, zero beyond a series' own; once fitted, they stay."""
 
 
@@ -101,8 +105,12 @@ def unroll_with(
     key: PRNGKeyArray | None,
 ) -> Float[Array, "interval features"]:
     """`unroll`, or with a key `unroll_train` of dynamics that have it."""
-    if isinstance(logsigs, SparseSteps) and not dynamics.sparse:
-        raise ModelError(f"{type(dynamics).__name__} takes no sparse log-signatures.", "Give logsigs.dense().")
+    if isinstance(logsigs, AbstractRaggedSteps):
+        taken, what = (dynamics.sparse, "sparse log-signatures")
+        if not isinstance(logsigs, SparseSteps):
+            taken, what = (dynamics.factored, "factors")
+        if not taken:
+            raise ModelError(f"{type(dynamics).__name__} takes no {what}.", "Give logsigs.dense().")
     steps: Any = logsigs
     if key is not None and isinstance(dynamics, AbstractDropoutDynamics):
         return dynamics.unroll_train(hidden, steps, length, key=key)

@@ -11,9 +11,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from logcde.embedding.steps import SparseSteps
+from logcde.embedding.factor_steps import FactorSteps
+from logcde.embedding.steps import AbstractRaggedSteps, SparseSteps
 from logcde.errors import ModelError
 from logcde.flows.dynamics import AbstractDynamics, Carry, Step, Steps
+from logcde.flows.factors import composed_matrices
 from logcde.flows.fields import AbstractLinearField, AbstractOpenField
 from logcde.flows.scan import AbstractFlow, Exponential, LinearFlows
 from logcde.flows.sparse import selected_matrices
@@ -40,6 +42,7 @@ class LinearDynamics(AbstractDynamics):
     """
 
     sparse: ClassVar[bool] = True
+    factored: ClassVar[bool] = True
     field: AbstractLinearField
     flow: AbstractFlow = Exponential()
     scan: AbstractScan = Auto()
@@ -66,8 +69,8 @@ class LinearDynamics(AbstractDynamics):
         self, hidden: Float[Array, "hidden"], logsigs: Steps, length: Int[Array, ""]
     ) -> Float[Array, "interval features"]:
         """The state after every interval."""
-        if isinstance(logsigs, SparseSteps):
-            return self._unroll_sparse(hidden, logsigs.masked(length))
+        if isinstance(logsigs, AbstractRaggedSteps):
+            return self._unroll_ragged(hidden, logsigs.masked(length))
         valid = jnp.arange(len(logsigs), dtype=length.dtype) < length
         logsigs = jnp.where(valid[:, None], logsigs, 0)
         if isinstance(self.field, AbstractOpenField) and self.flow.first_order:
@@ -89,12 +92,19 @@ class LinearDynamics(AbstractDynamics):
         states = jax.lax.scan(jax.checkpoint(extend), start, padded)[1]
         return states[:, :, :rows].reshape(portions * most, -1)[: len(logsigs)]
 
-    def _unroll_sparse(self, hidden: Float[Array, "hidden"], steps: SparseSteps) -> Float[Array, "interval features"]:
+    def _unroll_ragged(
+        self, hidden: Float[Array, "hidden"], steps: AbstractRaggedSteps
+    ) -> Float[Array, "interval features"]:
         letters, flows = self.field.letter_generators(), LinearFlows(self.flow)
         start, rows = extended(hidden, letters), self.hidden // letters.shape[-1]
 
         def extend(state: Array, number: Int[Array, ""] | None) -> tuple[Array, Array]:
-            matrices = selected_matrices(letters, steps if number is None else steps.interval(number))
+            some = steps if number is None else steps.interval(number)
+            if isinstance(some, SparseSteps):
+                matrices = selected_matrices(letters, some)
+            else:
+                assert isinstance(some, FactorSteps)
+                matrices = composed_matrices(letters, some)
             states = self.scan(flows, matrices, state)
             return states[-1], states
 
@@ -111,7 +121,7 @@ class LinearDynamics(AbstractDynamics):
 
     def advance(self, carry: Carry, logsig: Step) -> Carry:
         """The state after one more interval."""
-        one = logsig if isinstance(logsig, SparseSteps) else logsig[None]
+        one = logsig if isinstance(logsig, AbstractRaggedSteps) else logsig[None]
         return LinearDynamics(self.field, self.flow, MatrixFree()).unroll(carry, one, jnp.asarray(1, jnp.int32))[0]
 
     def state(self, carry: Carry) -> Float[Array, "features"]:

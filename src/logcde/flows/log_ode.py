@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Int
 from logcde.algebra import Basis
 from logcde.algebra.levels import Levels
 from logcde.algebra.lie import expand_levels
-from logcde.embedding.steps import SparseSteps
+from logcde.embedding.steps import AbstractRaggedSteps, SparseSteps
 from logcde.errors import ModelError
 from logcde.flows.dynamics import AbstractDynamics, Carry, Step, Steps
 from logcde.flows.neural import AbstractVectorField
@@ -105,6 +105,7 @@ class LogODE(AbstractDynamics):
         if isinstance(logsigs, SparseSteps):
             letters, words = _own_words(logsigs.masked(length))
             return integrate(self._sparse_drift, hidden, (letters, words), self.solver, self.steps)
+        assert not isinstance(logsigs, AbstractRaggedSteps)
         valid = jnp.arange(len(logsigs), dtype=length.dtype) < length
         words = words_of(jnp.where(valid[:, None], logsigs, 0), self.basis)
         return integrate(self._drift, hidden, words, self.solver, self.steps)
@@ -118,6 +119,7 @@ class LogODE(AbstractDynamics):
         if isinstance(logsig, SparseSteps):
             row = jax.tree.map(lambda leaf: leaf[0], _own_words(logsig))
             return over_interval(self._sparse_drift, carry, row, self.solver, self.steps)
+        assert not isinstance(logsig, AbstractRaggedSteps)
         return over_interval(self._drift, carry, words_of(logsig, self.basis), self.solver, self.steps)
 
     def state(self, carry: Carry) -> Float[Array, "features"]:

@@ -77,6 +77,7 @@ class StableStack(AbstractDropoutDynamics):
     """
 
     sparse: ClassVar[bool] = True
+    factored: ClassVar[bool] = True
     first: AbstractDynamics
     layers: tuple[StableLayer, ...]
     dropout: float = eqx.field(static=True)

@@ -80,6 +80,7 @@ class Stack(AbstractDynamics):
     """
 
     sparse: ClassVar[bool] = True
+    factored: ClassVar[bool] = True
     first: AbstractDynamics
     upper: tuple[LinearDynamics, ...]
     begin: Float[Array, "layer features"]

@@ -228,3 +228,143 @@ def largest_norm(typingctx, matrix, m, down, right, size):
         return builder.load(found)
 
     return signature, codegen
+
+
+@instruction
+def add_commutator(typingctx, target, t, left, x, x_down, x_right, right, y, y_down, y_right, size, scale):
+    """target += scale * (left @ right - right @ left), in every lane; the rows of `target` are contiguous."""
+    place = types.uint64
+    operand = (place, place, place)
+    signature = types.void(target, place, left, *operand, right, *operand, place, target.dtype)
+
+    def codegen(context, builder, signature, args):
+        target, t, left, x, x_down, x_right, right, y, y_down, y_right, size, scale = args
+        into, lefts, rights = (
+            _Rows(context, builder, signature.args[number], array)
+            for number, array in ((0, target), (2, left), (6, right))
+        )
+        factor, wide = _splat(builder, scale), _wide(builder)
+        zero = ir.Constant(into.vector, [0.0] * WIDE)
+        ahead, back = (cgutils.alloca_once(builder, into.vector) for _ in range(2))
+
+        def at(begin, down, row, along, column):
+            return builder.add(begin, builder.add(builder.mul(row, down), builder.mul(column, along)))
+
+        with cgutils.for_range(builder, size) as row, cgutils.for_range(builder, size) as column:
+            builder.store(zero, ahead)
+            builder.store(zero, back)
+            with cgutils.for_range(builder, size) as term:
+                r, c, k = row.index, column.index, term.index
+                for total, first, second in (
+                    (ahead, lefts.load(at(x, x_down, r, x_right, k)), rights.load(at(y, y_down, k, y_right, c))),
+                    (back, rights.load(at(y, y_down, r, y_right, k)), lefts.load(at(x, x_down, k, x_right, c))),
+                ):
+                    builder.store(_multiply_add(builder, first, second, builder.load(total)), total)
+            position = builder.add(t, builder.mul(builder.add(builder.mul(row.index, size), column.index), wide))
+            difference = builder.fsub(builder.load(ahead), builder.load(back))
+            into.store(_multiply_add(builder, factor, difference, into.load(position)), position)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def add_selected(typingctx, target, t, source, s, stride, chosen, amounts, first, last, rows):
+    """target += sum over first <= e < last of amounts[e] * the matrix at s + chosen[e] * stride, in every lane."""
+    place = types.uint64
+    signature = types.void(target, place, source, place, place, chosen, amounts, place, place, place)
+
+    def codegen(context, builder, signature, args):
+        target, t, source, s, stride, chosen, amounts, first, last, rows = args
+        into, out = (
+            _Rows(context, builder, signature.args[0], target),
+            _Rows(context, builder, signature.args[2], source),
+        )
+        entries = _Entries(context, builder, signature, chosen, amounts)
+
+        def group(start, size):
+            places = _places(builder, start, size)
+            totals = [cgutils.alloca_once(builder, into.vector) for _ in range(size)]
+            for total, along in zip(totals, places, strict=True):
+                builder.store(into.load(builder.add(t, along)), total)
+            with cgutils.for_range_slice(builder, first, last, ir.IntType(64)(1), ir.IntType(64)) as (entry, _):
+                factor = _splat(builder, entries.amount(entry))
+                line = builder.add(s, builder.mul(entries.choice(entry), stride))
+                for total, along in zip(totals, places, strict=True):
+                    row = out.load(builder.add(line, along))
+                    builder.store(_multiply_add(builder, factor, row, builder.load(total)), total)
+            for total, along in zip(totals, places, strict=True):
+                into.store(builder.load(total), builder.add(t, along))
+
+        _in_groups(builder, rows, group)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@instruction
+def add_to_selected(typingctx, target, t, stride, chosen, amounts, first, last, source, s, rows):
+    """The matrix at t + chosen[e] * stride += amounts[e] * source for first <= e < last, in every lane."""
+    place = types.uint64
+    signature = types.void(target, place, place, chosen, amounts, place, place, source, place, place)
+
+    def codegen(context, builder, signature, args):
+        target, t, stride, chosen, amounts, first, last, source, s, rows = args
+        into, out = (
+            _Rows(context, builder, signature.args[0], target),
+            _Rows(context, builder, signature.args[7], source),
+        )
+        entries = _Entries(context, builder, signature, chosen, amounts)
+
+        def group(start, size):
+            places = _places(builder, start, size)
+            values = [out.load(builder.add(s, along)) for along in places]
+            with cgutils.for_range_slice(builder, first, last, ir.IntType(64)(1), ir.IntType(64)) as (entry, _):
+                factor = _splat(builder, entries.amount(entry))
+                line = builder.add(t, builder.mul(entries.choice(entry), stride))
+                for value, along in zip(values, places, strict=True):
+                    position = builder.add(line, along)
+                    into.store(_multiply_add(builder, factor, value, into.load(position)), position)
+
+        _in_groups(builder, rows, group)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+TOGETHER = 8
+"""Rows that are kept in registers at a time."""
+
+
+class _Entries:
+    """The choices, whole numbers, and amounts of a sum."""
+
+    def __init__(self, context, builder, signature, chosen, amounts):
+        types_of = [kind for kind in signature.args if isinstance(kind, types.Array) and kind.ndim == 1]
+        whole = next(kind for kind in types_of if isinstance(kind.dtype, types.Integer))
+        self.builder = builder
+        self.chosen = context.make_array(whole)(context, builder, chosen).data
+        self.amounts = context.make_array(signature.args[list(signature.args).index(whole) + 1])(
+            context, builder, amounts
+        ).data
+
+    def choice(self, entry):
+        return self.builder.sext(self.builder.load(self.builder.gep(self.chosen, [entry])), ir.IntType(64))
+
+    def amount(self, entry):
+        return self.builder.load(self.builder.gep(self.amounts, [entry]))
+
+
+def _places(builder, start, size):
+    wide = _wide(builder)
+    return [builder.mul(builder.add(start, ir.IntType(64)(row)), wide) for row in range(size)]
+
+
+def _in_groups(builder, rows, group):
+    """Call `group` for all rows, for `TOGETHER` of them at a time and then for those that are left."""
+    together, one = ir.IntType(64)(TOGETHER), ir.IntType(64)(1)
+    whole = builder.mul(builder.udiv(rows, together), together)
+    with cgutils.for_range_slice(builder, ir.IntType(64)(0), whole, together, ir.IntType(64)) as (start, _):
+        group(start, TOGETHER)
+    with cgutils.for_range_slice(builder, whole, rows, one, ir.IntType(64)) as (start, _):
+        group(start, 1)

@@ -28,10 +28,10 @@ def pointer(frame, arrays, number):
 @inlined
 def sparse_of(frame, dtype):
     """The first three arguments: log-signatures and the matrices of their letters."""
-    series, shape = batch_and_shape(frame, 0, 4)
+    series, shape = batch_and_shape(frame, ARGUMENTS, 0, 4)
     most, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
-    coordinates = words(batch_and_shape(frame, 1, 1)[1])[0]
-    intervals = words(batch_and_shape(frame, 2, 1)[1])[0]
+    coordinates = words(batch_and_shape(frame, ARGUMENTS, 1, 1)[1])[0]
+    intervals = words(batch_and_shape(frame, ARGUMENTS, 2, 1)[1])[0]
     letters = carray(pointer(frame, ARGUMENTS, 0), (series, most, rows, rows, blocks), dtype)
     values = carray(pointer(frame, ARGUMENTS, 1), (series, coordinates), dtype)
     counts = carray(pointer(frame, ARGUMENTS, 2), (series, intervals), np.int32)

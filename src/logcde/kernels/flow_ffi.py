@@ -155,7 +155,7 @@ def _forward_handler(first: int, exact: int) -> Any:
     def forward(frame):
         if answers_metadata_query(frame):
             return 0
-        series, shape = batch_and_shape(frame, 0, 4)
+        series, shape = batch_and_shape(frame, ARGUMENTS, 0, 4)
         intervals, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
         call(
             _entry(first + (rows if rows <= WIDEST else 0)),
@@ -174,7 +174,7 @@ def _backward_handler(first: int, exact: int) -> Any:
     def backward(frame):
         if answers_metadata_query(frame):
             return 0
-        series, shape = batch_and_shape(frame, 0, 4)
+        series, shape = batch_and_shape(frame, ARGUMENTS, 0, 4)
         intervals, rows, blocks = words(shape)[0], words(shape)[1], words(shape)[3]
         call(
             _entry(first + (rows if rows <= WIDEST else 0)),

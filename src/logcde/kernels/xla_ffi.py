@@ -69,14 +69,35 @@ def data(frame, arrays, number):
 
 
 @inlined
-def batch_and_shape(frame, number, trailing):
-    """The number of examples in the leading axes of an argument, and the address of its `trailing` last dimensions."""
-    found = words(words(frame + ARGUMENTS + BUFFERS)[0] + 8 * number)[0]
+def buffer(frame, arrays, number):
+    """The address of the description of one array; `arrays` is ARGUMENTS or RESULTS."""
+    return words(words(frame + arrays + BUFFERS)[0] + 8 * number)[0]
+
+
+@inlined
+def batch_and_shape(frame, arrays, number, trailing):
+    """The number of examples in the leading axes of an array, and the address of its `trailing` last dimensions."""
+    found = buffer(frame, arrays, number)
     dimensions, leading = words(found + DIMENSIONS)[0], words(found + RANK)[0] - trailing
     examples = 1
     for axis in range(leading):
         examples *= words(dimensions)[axis]
     return examples, dimensions + 8 * leading
+
+
+@inlined
+def example_of(frame, number, n, trailing):
+    """Which example of an argument belongs to example n of the first result, if leading axes of size one are shared."""
+    mine, theirs = buffer(frame, ARGUMENTS, number), buffer(frame, RESULTS, 0)
+    own, whole = words(words(mine + DIMENSIONS)[0]), words(words(theirs + DIMENSIONS)[0])
+    leading = words(mine + RANK)[0] - trailing
+    found, stride = 0, 1
+    for axis in range(leading - 1, -1, -1):
+        if own[axis] > 1:
+            found += n % whole[axis] * stride
+        stride *= own[axis]
+        n //= whole[axis]
+    return found
 
 
 def handler(function: Callable[[Any], Any]) -> Any:

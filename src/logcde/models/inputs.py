@@ -1,5 +1,7 @@
 """What models take: one row for each interval of a series, its initial observations and its static features."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,7 +9,14 @@ import numpy as np
 from jaxtyping import Array, DTypeLike, Float, Int
 
 from logcde.algebra import Basis
-from logcde.embedding import InitialObservations, LogSignatures, SparseLogSignatures, SparseSteps
+from logcde.embedding import (
+    AbstractRaggedSteps,
+    FactorSteps,
+    InitialObservations,
+    LogSignatures,
+    SparseLogSignatures,
+    SparseSteps,
+)
 from logcde.errors import ModelError
 
 
@@ -48,8 +57,8 @@ class Inputs(eqx.Module):
     """The inputs of a model for one series; with a leading axis, for many.
 
     Attributes:
-        logsigs: One log-signature for each interval, zero beyond `length`, or sparse ones; for models along controls,
-            one row for each piece of the control.
+        logsigs: One log-signature for each interval, zero beyond `length`, or sparse ones, or their factors; for models
+            along controls, one row for each piece of the control.
         length: The number of rows of the series itself.
         initial: The first observations of the series.
         static: Features that do not change over time.
@@ -57,7 +66,7 @@ class Inputs(eqx.Module):
         queries: The number of query points; None if `ends` is.
     """
 
-    logsigs: Float[Array, "*series interval lie"] | SparseSteps
+    logsigs: Float[Array, "*series interval lie"] | AbstractRaggedSteps
     length: Int[Array, "*series"]
     initial: InitialObservations
     static: Float[Array, "*series static"]
@@ -72,12 +81,12 @@ class Inputs(eqx.Module):
     @property
     def intervals(self) -> int:
         """The number of rows, with padding."""
-        return self.logsigs.intervals if isinstance(self.logsigs, SparseSteps) else self.logsigs.shape[-2]
+        return self.logsigs.intervals if isinstance(self.logsigs, AbstractRaggedSteps) else self.logsigs.shape[-2]
 
     @property
     def rows(self) -> Float[Array, "*series interval lie"]:
         """The log-signatures as an array; refuses sparse ones."""
-        if isinstance(self.logsigs, SparseSteps):
+        if isinstance(self.logsigs, AbstractRaggedSteps):
             raise ModelError("Sparse log-signatures have no rows.", "Make the inputs of logsigs.dense().")
         return self.logsigs
 
@@ -93,6 +102,8 @@ class Inputs(eqx.Module):
         data: LogSignatures | SparseLogSignatures | Controls,
         static: Float[Array | np.ndarray, "series static"] | None = None,
         dtype: DTypeLike = np.float32,
+        *,
+        factors: bool = False,
     ) -> "Inputs":
         """Make inputs of log-signatures or controls.
 
@@ -100,6 +111,8 @@ class Inputs(eqx.Module):
             data: What an `Embedding` or a control gives.
             static: One row of static features for each series.
             dtype: The dtype of all real numbers.
+            factors: Take the factors of sparse log-signatures, where they are known, instead of coordinates: for
+                models that need no coordinates.
 
         >>> from logcde import Basis
         >>> logsigs = LogSignatures(np.ones((2, 3, 3)), np.array([3, 2]), Basis(("pulse", "time"), 2))
@@ -116,9 +129,14 @@ class Inputs(eqx.Module):
             )
         # Only controls have several rows between two query points.
         ends, queries = (data.ends, data.queries) if isinstance(data, Controls) else (None, None)
-        sparse = isinstance(data, SparseLogSignatures)
+        steps: Any
+        if isinstance(data, SparseLogSignatures):
+            form = FactorSteps if factors and data.factors is not None else SparseSteps
+            steps = jax.tree.map(jnp.asarray, form.of(data, dtype))
+        else:
+            steps = jnp.asarray(data.values, dtype)
         return Inputs(
-            SparseSteps.of(data, dtype) if sparse else jnp.asarray(data.values, dtype),
+            steps,
             jnp.asarray(data.lengths, np.int32),
             InitialObservations(
                 jnp.asarray(initial.first, dtype), jnp.asarray(initial.seen), jnp.asarray(initial.at_start)

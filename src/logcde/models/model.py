@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from logcde import artefact
 from logcde.algebra import Basis
-from logcde.embedding import EmbeddingSpec, InitialObservations, SparseLogSignatures, SparseSteps
+from logcde.embedding import AbstractRaggedSteps, EmbeddingSpec, InitialObservations, SparseLogSignatures
 from logcde.errors import ModelError
 from logcde.flows.dynamics import AbstractDynamics, AbstractFittedDynamics, Carry, Step, unroll_with
 from logcde.models.initial import AbstractInitial, InitialState, channels_of
@@ -191,7 +191,9 @@ class SequenceModel(AbstractOnlineModel):
         if not isinstance(self.dynamics, AbstractFittedDynamics):
             return fitted
         logsigs = inputs.logsigs
-        scaled = jax.vmap(fitted.scaled)(logsigs) if isinstance(logsigs, SparseSteps) else fitted.scaled(logsigs)
+        scaled = (
+            jax.vmap(fitted.scaled)(logsigs) if isinstance(logsigs, AbstractRaggedSteps) else fitted.scaled(logsigs)
+        )
         dynamics = self.dynamics.fit_preprocessing(scaled)
         return dataclasses.replace(fitted, dynamics=dynamics)
 
@@ -214,11 +216,18 @@ class SequenceModel(AbstractOnlineModel):
 
 
 def suited_to(model: AbstractModel, data: Any) -> Any:
-    """The data, without sparse log-signatures if some dynamics of the model do not take them."""
+    """The data in a form that the whole model takes: sparse log-signatures with factors, without, or dense ones."""
     if not isinstance(data, SparseLogSignatures):
         return data
-    parts = jax.tree.leaves(model, is_leaf=lambda part: isinstance(part, AbstractDynamics))
-    return data if all(part.sparse for part in parts if isinstance(part, AbstractDynamics)) else data.dense()
+    kinds = AbstractDynamics | AbstractScaling
+    parts = jax.tree.leaves(model, is_leaf=lambda part: isinstance(part, kinds))
+    dynamics = [part for part in parts if isinstance(part, AbstractDynamics)]
+    if not all(part.sparse for part in dynamics):
+        return data.dense()
+    by_letters = all(part.by_letters for part in parts if isinstance(part, AbstractScaling))
+    if data.factors is None or (by_letters and all(part.factored for part in dynamics)):
+        return data
+    return dataclasses.replace(data, factors=None)
 
 
 def dtype_of(model: AbstractModel) -> np.dtype:

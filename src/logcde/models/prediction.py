@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from logcde.embedding import LogSignatures, SparseLogSignatures, SparseSteps
+from logcde.embedding import AbstractRaggedSteps, LogSignatures, SparseLogSignatures
 from logcde.errors import ModelError
 from logcde.models.inputs import Controls, Inputs
 from logcde.models.model import AbstractModel, AbstractOnlineModel, dtype_of, suited_to
@@ -67,7 +67,11 @@ def predict_prefixes(
 
 
 def _inputs_of(model: AbstractModel, inputs: Inputs | LogSignatures | SparseLogSignatures | Controls) -> Inputs:
-    return inputs if isinstance(inputs, Inputs) else Inputs.of(suited_to(model, inputs), dtype=dtype_of(model))
+    return (
+        inputs
+        if isinstance(inputs, Inputs)
+        else Inputs.of(suited_to(model, inputs), dtype=dtype_of(model), factors=True)
+    )
 
 
 @eqx.filter_jit
@@ -79,12 +83,12 @@ def _batched(model: AbstractModel, inputs: Inputs) -> Float[Array, "series *inte
 def _prefixes(model: AbstractOnlineModel, inputs: Inputs) -> Float[Array, "series interval output"]:
     def along(one: Inputs) -> Float[Array, "interval output"]:
         def extend(kept: Any, row: Any) -> tuple[Any, Float[Array, "output"]]:
-            step: Any = steps.interval(row) if isinstance(steps, SparseSteps) else row
+            step: Any = steps.interval(row) if isinstance(steps, AbstractRaggedSteps) else row
             kept = model.advance(kept, step)
             return kept, model.predict(kept)
 
         steps = one.logsigs
-        rows = jnp.arange(steps.intervals, dtype=jnp.int32) if isinstance(steps, SparseSteps) else steps
+        rows = jnp.arange(steps.intervals, dtype=jnp.int32) if isinstance(steps, AbstractRaggedSteps) else steps
         return jax.lax.scan(extend, model.start(one.initial, one.static), rows)[1]
 
     return jax.vmap(along)(inputs)
@@ -95,9 +99,8 @@ def _independent(model: AbstractModel, inputs: Inputs) -> Float[Array, "series *
     lengths, outputs = np.asarray(inputs.length), np.asarray(inputs.outputs)
     inputs = jax.tree.map(np.asarray, inputs)
     queries = inputs.intervals if inputs.ends is None else inputs.ends.shape[1]
-    needs = np.column_stack([lengths, outputs])
-    if isinstance(inputs.logsigs, SparseSteps):
-        needs = np.column_stack([needs, *inputs.logsigs.needs()])
+    ragged = inputs.logsigs.needs() if isinstance(inputs.logsigs, AbstractRaggedSteps) else ()
+    needs = np.column_stack([lengths, outputs, *ragged])
     sizes = np.array([[_rounded(need) for need in row] for row in needs.tolist()])
     out: np.ndarray | None = None
     for size in np.unique(sizes, axis=0):
@@ -126,7 +129,7 @@ def _one_by_one(model: AbstractModel, inputs: Inputs, count: Int[Array, ""]) -> 
     return jax.lax.fori_loop(0, count, one, jnp.zeros((len(inputs), *shape.shape), shape.dtype))
 
 
-def _padded(inputs: Inputs, intervals: int, queries: int, *sparse: int) -> Inputs:
+def _padded(inputs: Inputs, intervals: int, queries: int, *needs: int) -> Inputs:
     def fill(given: Any, *sizes: int) -> np.ndarray:
         leaf = np.asarray(given)
         leaf = leaf[(slice(None), *(slice(size) for size in sizes))]
@@ -134,12 +137,8 @@ def _padded(inputs: Inputs, intervals: int, queries: int, *sparse: int) -> Input
         return np.pad(leaf, [(0, more) for more in missing] + [(0, 0)] * (leaf.ndim - len(missing)))
 
     steps = inputs.logsigs
-    if isinstance(steps, SparseSteps):
-        most, letters, coordinates = sparse
-        arrays = fill(steps.letters, letters), fill(steps.values, coordinates), fill(steps.counts, intervals)
-        logsigs = SparseSteps(*arrays, steps.basis, most)
-    else:
-        logsigs = fill(steps, intervals)
+    ragged = isinstance(steps, AbstractRaggedSteps)
+    logsigs = steps.resized(TOGETHER, intervals, *needs) if ragged else fill(steps, intervals)
     filled = eqx.tree_at(lambda tree: tree.logsigs, jax.tree.map(fill, inputs), logsigs)
     if inputs.ends is None:
         return filled

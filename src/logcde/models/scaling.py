@@ -7,7 +7,7 @@ be embedded before their scale is known. `logcde.scaling` says which scaler acts
 
 import abc
 import dataclasses
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -16,13 +16,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from logcde.algebra import Basis
-from logcde.embedding import SparseSteps
+from logcde.embedding import AbstractRaggedSteps, FactorSteps, SparseSteps
 from logcde.errors import ModelError
 from logcde.flows.encoder import soft_limit
 
-ManySteps: TypeAlias = Float[Array | np.ndarray, "series interval lie"] | SparseSteps
+ManySteps: TypeAlias = Float[Array | np.ndarray, "series interval lie"] | AbstractRaggedSteps
 """The log-signatures of many series."""
-SomeSteps: TypeAlias = Float[Array, "*interval lie"] | SparseSteps
+SomeSteps: TypeAlias = Float[Array, "*interval lie"] | AbstractRaggedSteps
 """The log-signatures of one interval, one series or several series; sparse ones of one series."""
 
 
@@ -46,6 +46,8 @@ def movements_of(logsigs: ManySteps, basis: Basis) -> Movements:
     >>> movements_of(jnp.array([[[2.0, 5.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]), Basis(("a", "b"), 1)).moved
     2
     """
+    if isinstance(logsigs, FactorSteps):
+        return _movements_of_factors(logsigs, basis)
     if not isinstance(logsigs, SparseSteps):
         increments = np.asarray(logsigs)[..., : basis.width].astype(np.float64)
         squares = np.square(increments).reshape(-1, basis.width).sum(axis=0)
@@ -59,8 +61,35 @@ def movements_of(logsigs: ManySteps, basis: Basis) -> Movements:
     return Movements(totals.reshape(-1, basis.width), squares, len(moved))
 
 
+def _movements_of_factors(steps: FactorSteps, basis: Basis) -> Movements:
+    of_factor, of_entry = map(np.asarray, jax.jit(jax.vmap(FactorSteps.places))(steps))
+    amounts, letters = np.asarray(steps.amounts, np.float64), np.asarray(jax.jit(jax.vmap(FactorSteps.named))(steps))
+    # Padding belongs to one more interval, which is left out.
+    interval = np.take_along_axis(np.pad(of_factor, ((0, 0), (0, 1)), constant_values=steps.intervals), of_entry, 1)
+    slots = np.arange(len(letters))[:, None] * (steps.intervals + 1)
+    spans = np.asarray(steps.spans, np.float64)
+    at_time = slots + np.arange(steps.intervals)
+    keys = np.concatenate(
+        [((slots + interval) * basis.width + letters).ravel(), (at_time * basis.width + basis.width - 1).ravel()]
+    )
+    known, place = np.unique(keys, return_inverse=True)
+    sums = np.bincount(place, np.concatenate([amounts.ravel(), spans.ravel()]))
+    inside = (known // basis.width) % (steps.intervals + 1) < steps.intervals
+    known, sums = known[inside], sums[inside]
+    series, letter = known // (basis.width * (steps.intervals + 1)), known % basis.width
+    totals = np.bincount(series * basis.width + letter, sums, len(letters) * basis.width)
+    moved = np.unique((known // basis.width)[sums != 0])
+    return Movements(totals.reshape(-1, basis.width), np.bincount(letter, np.square(sums), basis.width), len(moved))
+
+
 class AbstractScaling(eqx.Module):
-    """What a model does to its log-signatures before anything else."""
+    """What a model does to its log-signatures before anything else.
+
+    Attributes:
+        by_letters: Whether it only multiplies letters, so that factors can be scaled as well.
+    """
+
+    by_letters: ClassVar[bool] = False
 
     @abc.abstractmethod
     def fit(self, logsigs: ManySteps, basis: Basis) -> "AbstractScaling":
@@ -73,6 +102,8 @@ class AbstractScaling(eqx.Module):
 
 class NoScaling(AbstractScaling):
     """Leaves log-signatures as they are."""
+
+    by_letters: ClassVar[bool] = True
 
     def fit(self, logsigs: ManySteps, basis: Basis) -> "AbstractScaling":
         """There is nothing to fit."""
@@ -90,6 +121,7 @@ class AbstractLetterScaling(AbstractScaling):
         factors: The factors, None until they are fitted.
     """
 
+    by_letters: ClassVar[bool] = True
     factors: eqx.AbstractVar[tuple[float, ...] | None]
 
     @abc.abstractmethod
@@ -107,10 +139,8 @@ class AbstractLetterScaling(AbstractScaling):
         """Multiply every coordinate by its scale."""
         if self.factors is None:
             return logsigs
-        if isinstance(logsigs, SparseSteps):
-            # The last entry is for the digits beyond the end of a word, which are -1.
-            factors = jnp.asarray([*self.factors, 1.0], logsigs.dtype)
-            return logsigs.with_values(logsigs.values * jnp.prod(factors[logsigs.words()], axis=-1))
+        if isinstance(logsigs, AbstractRaggedSteps):
+            return logsigs.scaled(jnp.asarray(self.factors, logsigs.dtype))
         return logsigs * jnp.asarray(self.scale(basis), logsigs.dtype)
 
     def scale(self, basis: Basis) -> Float[np.ndarray, "lie"]:
@@ -188,4 +218,6 @@ class SoftLimit(AbstractScaling):
         scaled = self.scaling(logsigs, basis)
         if isinstance(scaled, SparseSteps):
             return scaled.with_values(soft_limit(jnp.asarray(scaled.values), self.limit))
+        if isinstance(scaled, AbstractRaggedSteps):
+            raise ModelError("Factors have no coordinates that could be limited.", "Give logsigs.dense().")
         return soft_limit(scaled, self.limit)

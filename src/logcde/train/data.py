@@ -18,8 +18,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int, Int32, Num
 
-from logcde.embedding import LogSignatures, SparseLogSignatures, SparseSteps
-from logcde.embedding.sparse import DENSE_FROM
+from logcde.embedding import AbstractRaggedSteps, FactorSteps, LogSignatures, SparseLogSignatures
+from logcde.embedding.sparse import Form
 from logcde.errors import TrainingError, Where
 from logcde.models import AbstractModel, Inputs
 from logcde.models.model import dtype_of, suited_to
@@ -82,10 +82,10 @@ def examples_of(
     return Examples(jax.tree.map(np.asarray, inputs), checked, len(shape) == 2, given)
 
 
-def _inputs_of(model: AbstractModel, data: Data, static: Any, dtype: np.dtype, sparse: bool | None = None) -> Inputs:
+def _inputs_of(model: AbstractModel, data: Data, static: Any, dtype: np.dtype, form: Form | None = None) -> Inputs:
     if not isinstance(data, Inputs):
-        given = _in_form(suited_to(model, data), sparse)
-        return Inputs.of(given, None if static is None else np.asarray(static, dtype), dtype)
+        given = _in_form(suited_to(model, data), form)
+        return Inputs.of(given, None if static is None else np.asarray(static, dtype), dtype, factors=True)
     if static is not None:
         raise TrainingError(
             "Inputs contain their static features, but static=... was given as well.",
@@ -94,11 +94,16 @@ def _inputs_of(model: AbstractModel, data: Data, static: Any, dtype: np.dtype, s
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, data)
 
 
-def _in_form(data: LogSignatures | SparseLogSignatures, sparse: bool | None) -> LogSignatures | SparseLogSignatures:
-    """Log-signatures in sparse form or not; if that is left open, not if so many are kept that it would not pay."""
-    if isinstance(data, SparseLogSignatures):
-        return data if sparse or (sparse is None and data.density < DENSE_FROM) else data.dense()
-    return SparseLogSignatures.of(data) if sparse else data
+def _in_form(data: LogSignatures | SparseLogSignatures, form: Form | None) -> LogSignatures | SparseLogSignatures:
+    """Log-signatures in one form; if that is left open, in the fastest one."""
+    if isinstance(data, LogSignatures):
+        if form == "factors":
+            raise TrainingError("A copy is dense, but the training inputs are sparse.", "Embed both with sparse=True.")
+        return SparseLogSignatures.of(data) if form == "sparse" else data
+    form = form or data.fastest
+    if form == "factors":
+        return data
+    return data.dense() if form == "dense" else dataclasses.replace(data, factors=None)
 
 
 def checked_weights(weights: Any, series: int) -> Float[np.ndarray, "series"]:
@@ -129,8 +134,10 @@ def copies_of(
 
 def _copy_of(model: AbstractModel, examples: Examples, number: int, copy: Data, static: Any) -> Examples:
     original = examples.inputs
-    sparse = isinstance(original.logsigs, SparseSteps)
-    inputs = jax.tree.map(np.asarray, _inputs_of(model, copy, static, original.logsigs.dtype, sparse))
+    steps = original.logsigs
+    ragged: Form = "factors" if isinstance(steps, FactorSteps) else "sparse"
+    form: Form = ragged if isinstance(steps, AbstractRaggedSteps) else "dense"
+    inputs = jax.tree.map(np.asarray, _inputs_of(model, copy, static, steps.dtype, form))
     other = dataclasses.replace(examples, inputs=inputs)
     shapes, lengths = zip(*map(_shapes_and_lengths, (other, examples)), strict=True)
     if shapes[0] != shapes[1] or not np.array_equal(lengths[0], lengths[1]):
@@ -145,7 +152,7 @@ def _copy_of(model: AbstractModel, examples: Examples, number: int, copy: Data, 
 
 def _shapes_and_lengths(examples: Examples) -> tuple[list[tuple[int, ...]], np.ndarray]:
     steps = examples.inputs.logsigs
-    rows = steps.counts if isinstance(steps, SparseSteps) else steps
+    rows = np.empty(steps.shape) if isinstance(steps, AbstractRaggedSteps) else steps
     others = eqx.tree_at(lambda tree: tree.logsigs, examples.inputs, rows)
     return [leaf.shape for leaf in jax.tree.leaves(others)], np.stack([examples.inputs.length, examples.predicted])
 
@@ -154,9 +161,9 @@ def concatenated(versions: Sequence[Examples]) -> Examples:
     """All series of the first version, then all of the second, and so on."""
     if len(versions) == 1:
         return versions[0]
-    steps = [one for version in versions if isinstance(one := version.inputs.logsigs, SparseSteps)]
+    steps = [one for version in versions if isinstance(one := version.inputs.logsigs, AbstractRaggedSteps)]
     if steps:
-        alike = zip(versions, SparseSteps.of_one_size(steps), strict=True)
+        alike = zip(versions, type(steps[0]).of_one_size(steps), strict=True)
         versions = [eqx.tree_at(lambda tree: tree.inputs.logsigs, version, one) for version, one in alike]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *versions)
 
@@ -264,7 +271,7 @@ def _cropped(examples: Examples, edge: int) -> Examples:
     inputs = examples.inputs
     queries = edge if inputs.queries is None else int(np.max(examples.predicted))
     steps = inputs.logsigs
-    kept = steps.cropped(edge) if isinstance(steps, SparseSteps) else steps[:, :edge]
+    kept = steps.cropped(edge) if isinstance(steps, AbstractRaggedSteps) else steps[:, :edge]
     cropped = eqx.tree_at(lambda tree: tree.inputs.logsigs, examples, kept)
     if inputs.ends is not None:
         ends = np.clip(inputs.ends[:, :queries], 0, max(edge - 1, 0))

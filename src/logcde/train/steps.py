@@ -6,6 +6,7 @@ gradients are added over devices, and divided only then.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,6 +19,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
+from logcde._compiler import training_options
 from logcde.models import AbstractBatchModel, AbstractModel, BatchStats, predict
 from logcde.train.data import Examples, buckets_of, cut_into_batches
 from logcde.train.losses import AbstractMeasure, WeightedValue, total_over_series
@@ -160,9 +162,18 @@ Carry: TypeAlias = tuple[Int[Array, ""], Bool[Array, ""], StepState, Float[Array
 """Steps done, whether all were finite, the state, and the losses so far."""
 
 
-@eqx.filter_jit(donate="all-except-first")
 def run_steps(fixed: tuple[TrainStep, StepBatches], state: StepState) -> StepsOutcome:
     """Run several steps; ends before the first step that is not finite. The state is donated, `fixed` is kept."""
+    return _compiled_steps()(fixed, state)
+
+
+@functools.cache
+def _compiled_steps() -> Callable[..., StepsOutcome]:
+    options: dict[str, Any] = {"compiler_options": training_options()}
+    return eqx.filter_jit(_steps, donate="all-except-first", **options)
+
+
+def _steps(fixed: tuple[TrainStep, StepBatches], state: StepState) -> StepsOutcome:
     train_step, batches = fixed
     on_each_device = jax.shard_map(
         lambda state, *batches: _run_on_device(train_step, StepBatches(*batches), state),
