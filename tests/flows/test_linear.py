@@ -18,7 +18,9 @@ from logcde.flows import (
     DiagonalLowRank,
     Euler,
     Exponential,
+    GroupedLetters,
     LinearDynamics,
+    LowRankLetters,
     Sparse,
     WalshHadamard,
     linear,
@@ -37,7 +39,19 @@ FIELDS = {
     "sparse": lambda: Sparse(FLAT, 4, 2, dtype=np.float64, key=KEY),
     "walsh": lambda: WalshHadamard(FLAT, 4, dtype=np.float64, key=KEY),
 }
+PAIR = Basis.of_width(2, 3)
+FIELDS |= {
+    "letters of rank 2": lambda: LowRankLetters(
+        BASIS, BlockDiagonal(PAIR, 12, 3, dtype=np.float64, key=KEY), key=jax.random.key(1)
+    ),
+    "diagonal letters of rank 2": lambda: LowRankLetters(
+        BASIS, Diagonal(PAIR, 5, dtype=np.float64, key=KEY), key=jax.random.key(1)
+    ),
+    "groups": lambda: GroupedLetters(FIELDS["blocks of 3"](), [BASIS.letters[:1], BASIS.letters[1:2]]),
+    "pairs": lambda: GroupedLetters(FIELDS["blocks of 3"](), [BASIS.letters[:2], BASIS.letters[1:]]),
+}
 CLOSED = ["blocks of 4", "blocks of 3", "dense", "diagonal"]
+CLOSED += ["letters of rank 2", "diagonal letters of rank 2", "groups", "pairs"]
 
 
 @functools.cache

@@ -34,3 +34,5 @@ from logcde.flows.stable_stack import layer_basis as layer_basis
 from logcde.flows.stack import ResidualBlock as ResidualBlock
 from logcde.flows.stack import Stack as Stack
 from logcde.flows.stationary import StationaryDynamics as StationaryDynamics
+from logcde.flows.structure import GroupedLetters as GroupedLetters
+from logcde.flows.structure import LowRankLetters as LowRankLetters

@@ -1,6 +1,7 @@
 """Linear models: Log-SLiCEs, from diagonal to dense and deep, and the additive model."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -11,13 +12,16 @@ from logcde.algebra import Basis
 from logcde.flows import (
     AbstractDynamics,
     AbstractFlow,
+    AbstractLinearField,
     BlockDiagonal,
     Contracting,
     CumulativeFeatures,
     Dense,
     Diagonal,
     Exponential,
+    GroupedLetters,
     LinearDynamics,
+    LowRankLetters,
     ResidualBlock,
     RowEncoder,
     StableStack,
@@ -39,6 +43,8 @@ def log_slice(
     outputs: int,
     *,
     block: int = 4,
+    rank: int | None = None,
+    groups: Sequence[Sequence[str]] | None = None,
     initial: AbstractInitial = LearntInitial(),
     readout: AbstractReadout = Terminal(),
     scaling: AbstractScaling = NoScaling(),
@@ -56,6 +62,9 @@ def log_slice(
         hidden: The size of the hidden state.
         outputs: The number of outputs; for classifiers, of classes.
         block: The block size: 1 is the diagonal D-SLiCE, `hidden` the dense LNCDE, anything between a BD-SLiCE.
+        rank: Let all letters act through so many combinations of them, see `LowRankLetters`: for hundreds of letters.
+        groups: Names of letters that act together, each group on blocks of its own, see `GroupedLetters`; areas between
+            groups are not read. Groups of two are chosen pairs. Letters in no group act on all blocks.
         initial: What the initial state depends on.
         readout: Which states are read, and by which layers.
         scaling: What log-signatures are scaled by; `fit` fits it.
@@ -74,12 +83,18 @@ def log_slice(
         compile_ahead(flow, scan, block, dtype)
     keys = jax.random.split(key, 3)
     options = {"init_scale": init_scale, "dtype": dtype, "key": keys[0]}
+    own = basis if rank is None else Basis.of_width(rank, basis.depth)
+    field: AbstractLinearField
     if block == 1:
-        field = Diagonal(basis, hidden, **options)
+        field = Diagonal(own, hidden, **options)
     elif block == hidden:
-        field = Dense(basis, hidden, **options)
+        field = Dense(own, hidden, **options)
     else:
-        field = BlockDiagonal(basis, hidden, block, **options)
+        field = BlockDiagonal(own, hidden, block, **options)
+    if rank is not None:
+        field = LowRankLetters(basis, field, key=jax.random.fold_in(keys[0], 1))
+    if groups is not None:
+        field = GroupedLetters(field, groups)
     dynamics = LinearDynamics(field, flow, scan)
     return SequenceModel(
         basis=basis,
