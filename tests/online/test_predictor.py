@@ -42,7 +42,8 @@ def a_model(readout=None, initial=None, embedding=EMBEDDING, schema=SCHEMA, part
         "key": KEY,
     } | options
     basis = embedding.basis(schema)
-    scaling = lc.IncrementRMSScaling(tuple(np.linspace(0.5, 1.0, basis.width).tolist()))
+    kind = options.pop("scaling", lc.IncrementRMSScaling)
+    scaling = kind(tuple(np.linspace(0.5, 1.0, basis.width).tolist()))
     model = lc.log_slice(
         basis, readout=readout or lc.Terminal(), initial=initial or lc.LearntInitial(), scaling=scaling, **options
     )
@@ -58,6 +59,7 @@ MODELS = {
     "start": lambda: a_model(lc.Mean(widths=(3,), initial=True), lc.TimeZeroInitial(), static=2, block=3),
     "each": lambda: a_model(lc.PerInterval(widths=(4,)), flow=lc.flows.Euler(), hidden=3, block=3),
     "diagonal": lambda: a_model(lc.Mean(), flow=lc.flows.Euler(), block=1),
+    "totals": lambda: a_model(scaling=lc.scaling.TotalStdScaling, rank=2, groups=[["a", "#a"], ["b"]]),
 }
 
 
@@ -145,7 +147,8 @@ def test_kernel_equals_the_compiled_model(name, rule, history):
 
 
 def test_serving_model_prefers_the_kernel():
-    assert isinstance(serving_model(fast("start")), LinearServingModel)
+    for name in ("start", "totals"):
+        assert isinstance(serving_model(fast(name)), LinearServingModel)
     assert isinstance(serving_model(slow("start")), CompiledServingModel)
 
 

@@ -27,9 +27,7 @@ from logcde.models import (
     AbstractOnlineModel,
     AbstractScaling,
     Ensemble,
-    IncrementRMSScaling,
     Mean,
-    NoScaling,
     PerInterval,
     SequenceModel,
     SoftLimit,
@@ -162,7 +160,7 @@ def _has_kernel(model: SequenceModel) -> bool:
     return (
         type(dynamics) is LinearDynamics
         and type(dynamics.flow) in (Exponential, Euler)
-        and type(_unlimited(model.scaling)) in (NoScaling, IncrementRMSScaling)
+        and _unlimited(model.scaling).by_letters
         and type(readout) is ReadoutHead
         and type(readout.rule) in (Terminal, PerInterval, Mean)
         and all(layer.bias is not None for layer in readout.layers)
