@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from logcde import embedding as embedding
     from logcde import errors as errors
     from logcde import estimators as estimators
+    from logcde import export as export
     from logcde import features as features
     from logcde import flows as flows
     from logcde import models as models

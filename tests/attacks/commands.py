@@ -155,6 +155,7 @@ FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
         "--fresh": (),
     },
     "report": {},
+    "export": {"--intervals": ("1", "3", *WHOLES), "--rows": ("1", "7", *WHOLES)},
     "nonsense": {"--version": (), "--help": (), "--depth": WHOLES},
 }
 """Commands with their flags, and values of each."""
@@ -276,9 +277,9 @@ def single_values(command: str) -> list[Case]:
     for flag, values in FLAGS[command].items():
         words, ahead = [command], command == "predict" and flag in ("--at", "--every")
         numbers = ahead or command in ("describe", "embed")
-        if command in ("evaluate", "predict", "stream", "report", "stress"):
+        if command in ("evaluate", "export", "predict", "stream", "report", "stress"):
             words.append("FORECASTER" if ahead else "MODEL")
-        if command not in ("stream", "report", "nonsense"):
+        if command not in ("stream", "export", "report", "nonsense"):
             words.append("table.parquet")
         if command == "train" and flag != "--config":
             network = flag in (*NETWORK_FLAGS, "--validation")
@@ -287,8 +288,11 @@ def single_values(command: str) -> list[Case]:
             words += ["--target", "state"] if flag != "--target" else []
         if command == "embed" and flag in ("--windows", "--units", "--parts"):
             words += ["--features", "logsigs" if flag == "--parts" else "windows"]
-        if command in ("embed", "predict", "train"):
-            words += ["-o", "model" if command == "train" else "out.csv"]
+        if command == "export":
+            words[-1] = "NETWORK"
+            words += ["--intervals", "2"] if flag != "--intervals" else []
+        if command in ("embed", "export", "predict", "train"):
+            words += ["-o", "model" if command in ("export", "train") else "out.csv"]
         for value in values or (None,):
             more = [flag, *([] if value is None else ["table.parquet" if value in ("table", "other") else value])]
             lines = json.dumps(GOOD).encode() + b"\n" if command == "stream" else b""
@@ -371,10 +375,10 @@ def cases(draw: Callable[[Any], Any], commands: Sequence[str]) -> Case:
     files = {name: content, other: others}
     names = {"table": name, "other": other}
     words: list[str] = [command]
-    if command in ("evaluate", "predict", "stream", "report", "stress"):
+    if command in ("evaluate", "export", "predict", "stream", "report", "stress"):
         model = draw(st.sampled_from(("MODEL",) * 4 + tuple(MODELS)))
         words.append(model if draw(MOSTLY) else draw(st.sampled_from((name, "nothing", "."))))
-    if command not in ("stream", "report", "nonsense"):
+    if command not in ("stream", "export", "report", "nonsense"):
         words.append(name if draw(MOSTLY) else draw(st.sampled_from(("nothing.csv", ".", "", other))))
     if command == "train":
         words += ["--learner", "ridge" if draw(MOSTLY) else "nonsense"]
@@ -386,8 +390,10 @@ def cases(draw: Callable[[Any], Any], commands: Sequence[str]) -> Case:
         many = 3 if flag in ("--channels", "--parts", "--drop", "--seeds") else 1
         if values:
             words += [names.get(one, one) for one in draw(st.lists(st.sampled_from(values), min_size=1, max_size=many))]
-    if command in ("embed", "predict", "report", "train") and draw(MOSTLY):
-        ordinary = "model" if command == "train" else "report.html" if command == "report" else "out.csv"
+    if command == "export":
+        words += ["--intervals", "2"] if "--intervals" not in words else []
+    if command in ("embed", "export", "predict", "report", "train") and draw(MOSTLY):
+        ordinary = {"export": "model", "train": "model", "report": "report.html"}.get(command, "out.csv")
         output = ordinary if draw(MOSTLY) else draw(st.sampled_from(OUTPUTS))
         words += ["-o", names.get(output, output)]
     lines = draw(stream_lines()) if command == "stream" else b""

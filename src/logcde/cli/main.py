@@ -19,6 +19,7 @@ from logcde.cli.config import with_config
 from logcde.cli.describe import Describe
 from logcde.cli.embed import Embed
 from logcde.cli.evaluate import Evaluate
+from logcde.cli.export import Export
 from logcde.cli.notices import tell, warnings_to
 from logcde.cli.output import UNWRITTEN, standard_streams, unwritten
 from logcde.cli.predict import Predict
@@ -61,6 +62,7 @@ COMMANDS: dict[str, type] = {
     "report": Report,
     "stream": Stream,
     "warm": Warm,
+    "export": Export,
     "cite": Cite,
 }
 COMMAND_ADVICE: dict[type, Mapping[Remedy, str]] = {Evaluate: TRAINED_ADVICE, Predict: TRAINED_ADVICE}

@@ -36,3 +36,4 @@ from logcde.flows.stack import Stack as Stack
 from logcde.flows.stationary import StationaryDynamics as StationaryDynamics
 from logcde.flows.structure import GroupedLetters as GroupedLetters
 from logcde.flows.structure import LowRankLetters as LowRankLetters
+from logcde.kernels.xla_ffi import portable as portable

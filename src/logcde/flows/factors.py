@@ -15,6 +15,7 @@ from logcde.embedding.factor_steps import FactorSteps, owners
 from logcde.flows.blocks import matmul
 from logcde.kernels.factors_ffi import targets
 from logcde.kernels.flow import WIDEST
+from logcde.kernels.xla_ffi import is_portable
 
 
 def composed_matrices(
@@ -76,7 +77,7 @@ _compose.defvjp(_forward, _backward)
 def _targets_of(letters: Array, second: bool) -> tuple[str, str] | None:
     """The kernels; none for large blocks, whose products are the work of a matrix library."""
     size = letters.shape[-2]
-    return targets(size, np.dtype(letters.dtype), second) if size <= WIDEST else None
+    return None if is_portable() or size > WIDEST else targets(size, np.dtype(letters.dtype), second)
 
 
 def _kernel(name: str, letters: Array, *given: Array) -> Array:

@@ -17,6 +17,7 @@ from logcde.embedding.steps import SparseSteps
 from logcde.flows.blocks import bracket_matrices, matmul
 from logcde.kernels.brackets_ffi import targets
 from logcde.kernels.flow import WIDEST
+from logcde.kernels.xla_ffi import is_portable
 
 
 def selected_matrices(
@@ -91,7 +92,7 @@ _combine.defvjp(_forward, _backward)
 
 def _targets_of(letters: Array) -> tuple[str, str, str] | None:
     """The kernels; none for large blocks, whose products are the work of a matrix library."""
-    return targets(np.dtype(letters.dtype)) if letters.shape[-2] <= WIDEST else None
+    return None if is_portable() or letters.shape[-2] > WIDEST else targets(np.dtype(letters.dtype))
 
 
 def _kernel(name: str, letters: Array, values: Array, counts: Array) -> Array:

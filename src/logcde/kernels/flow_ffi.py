@@ -119,7 +119,9 @@ def _backward(size: int | None, dtype: type, reach: np.ndarray) -> Any:
 
 
 def target(direction: int, size: int, dtype: np.dtype, exact: bool) -> str | None:
-    """The name by which XLA calls the function for matrices of this size; None if XLA refuses it."""
+    """The name by which XLA calls the function for matrices of this size; None if it cannot, or must not."""
+    if xla_ffi.is_portable():
+        return None
     with _one_at_a_time:
         name = _registered(direction, bool(dtype == np.float32), exact)
         if name is not None:

@@ -5,9 +5,11 @@ interpreter. It reads the addresses and dimensions of its arrays from the call f
 `c_api.h`, and passes them on to a kernel. If XLA refuses a handler, callers use pure JAX instead.
 """
 
+import contextlib
+import contextvars
 import ctypes
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -26,6 +28,36 @@ DATA, RANK, DIMENSIONS = 24, 32, 40
 EXTENSION_KIND, METADATA, ASKS_FOR_METADATA = 8, 24, 1
 VERSION, VERSION_SIZE, MAJOR, MINOR, TRAITS = 8, 24, 16, 20, 32
 WRITTEN_FOR = 3
+
+
+_PORTABLE = contextvars.ContextVar("portable", default=False)
+
+
+@contextlib.contextmanager
+def portable() -> Iterator[None]:
+    """Within it, programs that JAX traces call no kernels of this library: their twins in JAX run on any machine.
+
+    Predictions agree to rounding, and take longer on a CPU. A program that was traced before stays as it is.
+
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> from logcde.flows.scan import act
+    >>> given = jnp.zeros((3, 2, 2, 1)), jnp.ones((2, 1))
+    >>> with portable():
+    ...     program = jax.jit(lambda matrices, state: act(matrices, state, True)).lower(*given)
+    >>> "custom_call" in program.as_text()
+    False
+    """
+    token = _PORTABLE.set(True)
+    try:
+        yield
+    finally:
+        _PORTABLE.reset(token)
+
+
+def is_portable() -> bool:
+    """Whether programs are traced without kernels."""
+    return _PORTABLE.get()
 
 
 def _pointer(pointer_type: types.Type) -> Callable[..., Any]:
