@@ -14,11 +14,8 @@ import logcde as lc
 from logcde.embedding import FactorSteps, SparseSteps
 from logcde.errors import EmbeddingError, ModelError, TrainingError
 from logcde.flows import (
-    BlockDiagonal,
-    Contracting,
     CumulativeFeatures,
     Dense,
-    Diagonal,
     LinearDynamics,
     LogODE,
     NeuralField,
@@ -31,15 +28,9 @@ from logcde.streams import Term
 from logcde.train import Selection
 from tests.embedding import strategies
 from tests.embedding.test_sparse import wide
+from tests.flows.test_sparse import FIELDS, assert_close, states_of
 
 KEY = jax.random.key(0)
-FIELDS = {
-    "blocks": lambda basis: BlockDiagonal(basis, 36, 3, dtype=np.float64, key=KEY),
-    "dense": lambda basis: Dense(basis, 5, dtype=np.float64, key=KEY),
-    "large": lambda basis: Dense(basis, 17, dtype=np.float64, key=KEY),
-    "diagonal": lambda basis: Diagonal(basis, 8, init_scale=0.1, dtype=np.float64, key=KEY),
-    "contracting": lambda basis: Contracting(basis, 20, 2, dtype=np.float64, key=KEY),
-}
 ARRAYS = ("amounts", "moments", "spans", "letters", "sizes", "counts")
 
 
@@ -48,16 +39,6 @@ def both(depth, channels=6, **options):
     streams, partition = wide(series=5, channels=channels, observations=20), lc.Partition.every(1.0)
     sparse, dense = (lc.Embedding(depth, **options)(streams, partition, sparse=kind) for kind in (True, False))
     return Inputs.of(sparse, dtype=np.float64, factors=True), Inputs.of(dense, dtype=np.float64), dense.basis
-
-
-def states_of(dynamics, inputs):
-    start = jnp.linspace(-1.0, 1.0, dynamics.hidden)
-    return jax.vmap(lambda one: dynamics.unroll(start, one.logsigs, one.length))(inputs)
-
-
-def assert_close(found, expected, accuracy=1e-10):
-    scale = 1 + np.abs(np.asarray(expected)).max(initial=0)
-    np.testing.assert_allclose(np.asarray(found) / scale, np.asarray(expected) / scale, atol=accuracy)
 
 
 @given(st.data())
