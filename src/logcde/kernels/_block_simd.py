@@ -268,6 +268,42 @@ def add_commutator(typingctx, target, t, left, x, x_down, x_right, right, y, y_d
     return signature, codegen
 
 
+TOGETHER = 8
+"""Rows that are kept in registers at a time."""
+
+
+class _Entries:
+    """The choices, whole numbers, and amounts of a sum."""
+
+    def __init__(self, context, builder, array_types, chosen, amounts):
+        self.builder = builder
+        self.chosen, self.amounts = (
+            context.make_array(array_type)(context, builder, array).data
+            for array_type, array in zip(array_types, (chosen, amounts), strict=True)
+        )
+
+    def choice(self, entry):
+        return self.builder.sext(self.builder.load(self.builder.gep(self.chosen, [entry])), ir.IntType(64))
+
+    def amount(self, entry):
+        return self.builder.load(self.builder.gep(self.amounts, [entry]))
+
+
+def _places(builder, start, size):
+    wide = _wide(builder)
+    return [builder.mul(builder.add(start, ir.IntType(64)(row)), wide) for row in range(size)]
+
+
+def _in_groups(builder, rows, group):
+    """Call `group` for all rows, for `TOGETHER` of them at a time and then for those that are left."""
+    together, one = ir.IntType(64)(TOGETHER), ir.IntType(64)(1)
+    whole = builder.mul(builder.udiv(rows, together), together)
+    with cgutils.for_range_slice(builder, ir.IntType(64)(0), whole, together, ir.IntType(64)) as (start, _):
+        group(start, TOGETHER)
+    with cgutils.for_range_slice(builder, whole, rows, one, ir.IntType(64)) as (start, _):
+        group(start, 1)
+
+
 @instruction
 def add_selected(typingctx, target, t, source, s, stride, chosen, amounts, first, last, rows):
     """target += sum over first <= e < last of amounts[e] * the matrix at s + chosen[e] * stride, in every lane."""
@@ -280,7 +316,7 @@ def add_selected(typingctx, target, t, source, s, stride, chosen, amounts, first
             _Rows(context, builder, signature.args[0], target),
             _Rows(context, builder, signature.args[2], source),
         )
-        entries = _Entries(context, builder, signature, chosen, amounts)
+        entries = _Entries(context, builder, signature.args[5:7], chosen, amounts)
 
         def group(start, size):
             places = _places(builder, start, size)
@@ -314,7 +350,7 @@ def add_to_selected(typingctx, target, t, stride, chosen, amounts, first, last, 
             _Rows(context, builder, signature.args[0], target),
             _Rows(context, builder, signature.args[7], source),
         )
-        entries = _Entries(context, builder, signature, chosen, amounts)
+        entries = _Entries(context, builder, signature.args[3:5], chosen, amounts)
 
         def group(start, size):
             places = _places(builder, start, size)
@@ -330,41 +366,3 @@ def add_to_selected(typingctx, target, t, stride, chosen, amounts, first, last, 
         return context.get_dummy_value()
 
     return signature, codegen
-
-
-TOGETHER = 8
-"""Rows that are kept in registers at a time."""
-
-
-class _Entries:
-    """The choices, whole numbers, and amounts of a sum."""
-
-    def __init__(self, context, builder, signature, chosen, amounts):
-        types_of = [kind for kind in signature.args if isinstance(kind, types.Array) and kind.ndim == 1]
-        whole = next(kind for kind in types_of if isinstance(kind.dtype, types.Integer))
-        self.builder = builder
-        self.chosen = context.make_array(whole)(context, builder, chosen).data
-        self.amounts = context.make_array(signature.args[list(signature.args).index(whole) + 1])(
-            context, builder, amounts
-        ).data
-
-    def choice(self, entry):
-        return self.builder.sext(self.builder.load(self.builder.gep(self.chosen, [entry])), ir.IntType(64))
-
-    def amount(self, entry):
-        return self.builder.load(self.builder.gep(self.amounts, [entry]))
-
-
-def _places(builder, start, size):
-    wide = _wide(builder)
-    return [builder.mul(builder.add(start, ir.IntType(64)(row)), wide) for row in range(size)]
-
-
-def _in_groups(builder, rows, group):
-    """Call `group` for all rows, for `TOGETHER` of them at a time and then for those that are left."""
-    together, one = ir.IntType(64)(TOGETHER), ir.IntType(64)(1)
-    whole = builder.mul(builder.udiv(rows, together), together)
-    with cgutils.for_range_slice(builder, ir.IntType(64)(0), whole, together, ir.IntType(64)) as (start, _):
-        group(start, TOGETHER)
-    with cgutils.for_range_slice(builder, whole, rows, one, ir.IntType(64)) as (start, _):
-        group(start, 1)
