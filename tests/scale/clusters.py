@@ -1,6 +1,5 @@
 """A Ray cluster of several nodes on the loopback interface of this machine, and slow work to interrupt on it."""
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import os
@@ -47,7 +46,7 @@ class SlowRows(AbstractRows):
         yield from self.rows.tables(streams, columns, tally)
 
 
-def slow_job(source, folder, seconds=0.5, group=10**6):
+def slow_job(source, folder, seconds=0.3, group=10**6):
     """Embed the tables of a folder slowly. `seconds` are not in the key of what is made."""
     layout = Layout.long(*CHANNELS)
     rows = SlowRows(ROWS, seconds)
@@ -57,16 +56,6 @@ def slow_job(source, folder, seconds=0.5, group=10**6):
 @contextlib.contextmanager
 def silent(word, rows):
     yield lambda more: None
-
-
-def run_on(address, job):
-    """Run a job on a cluster, in a thread, so that the test can do harm meanwhile."""
-
-    def run():
-        with connected(address) as engine:
-            return job.run(engine, silent)
-
-    return concurrent.futures.ThreadPoolExecutor(1).submit(run)
 
 
 def wait_for_parts(folder, count, running):

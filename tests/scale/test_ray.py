@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import polars
@@ -18,9 +19,9 @@ from tests.cli.training_tables import QUICK, vitals
 from tests.scale.clusters import (
     MOST_SECONDS,
     ROOT,
+    STORE,
     cluster,
     kill,
-    run_on,
     silent,
     slow_job,
     visible_parts,
@@ -41,7 +42,7 @@ FILES, GROUP = 10, 20_000
 def nodes():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with cluster(3) as made:
+        with cluster(2) as made:
             yield made
 
 
@@ -62,20 +63,20 @@ def large(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("source", ["clustered", "scattered"])
-def test_a_node_is_killed_and_the_job_finishes_on_the_core_that_is_left(large, nodes, tmp_path, source):
+def test_a_node_is_killed_and_the_job_finishes_on_the_core_that_is_left(large, nodes, tmp_path):
     made, alive = nodes
-    while len(alive) > 2:
-        made.remove_node(alive.pop())
-    running = run_on(made.address, slow_job(large / source, tmp_path / "out", group=GROUP))
-    wait_for_parts(tmp_path / "out", 2, running)
-    kill(alive.pop())
-    outcome = running.result(timeout=MOST_SECONDS)
-    assert outcome.failures == []
-    assert len(outcome.parts) > 5
-    assert read_folder(tmp_path / "out").equals(read_folder(large / f"{source}-out"))
-    assert not list((tmp_path / "out").glob(".logcde-*"))
-    alive.append(made.add_node(num_cpus=1, object_store_memory=80_000_000))
+    with connected(made.address) as engine, ThreadPoolExecutor(1) as thread:
+        for source in ("clustered", "scattered"):
+            out = tmp_path / source
+            running = thread.submit(slow_job(large / source, out, group=GROUP).run, engine, silent)
+            wait_for_parts(out, 2, running)
+            kill(alive.pop())
+            outcome = running.result(timeout=MOST_SECONDS)
+            assert outcome.failures == []
+            assert len(outcome.parts) == FILES
+            assert read_folder(out).equals(read_folder(large / f"{source}-out"))
+            assert not list(out.glob(".logcde-*"))
+            alive.append(made.add_node(num_cpus=1, object_store_memory=STORE))
 
 
 def test_the_driver_is_killed_and_the_next_one_makes_what_is_missing(large, nodes, tmp_path):
@@ -93,28 +94,24 @@ def test_the_driver_is_killed_and_the_next_one_makes_what_is_missing(large, node
     assert not (out / "manifest.json").exists()
     # What its tasks were writing may still appear, whole.
     before = {file: file.stat().st_mtime_ns for file in visible_parts(out)}
-    job = slow_job(large / source, out, 0.0, GROUP)
-    outcome = run_on(made.address, job).result(timeout=MOST_SECONDS)
+    with connected(made.address) as engine:
+        outcome = slow_job(large / source, out, 0.0, GROUP).run(engine, silent)
     assert sum(part.reused for part in outcome.parts) >= 2
     assert {file: file.stat().st_mtime_ns for file in before} == before
     assert read_folder(out).equals(read_folder(large / f"{source}-out"))
 
 
-def test_commands(nodes, tmp_path, untrained, capsys):
+def test_predictions_with_a_damaged_file(nodes, tmp_path, untrained, capsys):
     made, _ = nodes
-    by_series(with_dense_series(), tmp_path / "in", 2)
-    (tmp_path / "in" / "9.parquet").write_bytes(b"no table at all")
-    command = ("embed", tmp_path / "in", *COLUMNS, "--every", 5)
+    write(vitals().drop("extra"), tmp_path / "vitals.parquet")
+    assert run("train", tmp_path / "vitals.parquet", *QUICK, "--target", "state", "-o", tmp_path / "model") == 0
+    by_series(vitals().drop("extra"), tmp_path / "new", 2)
+    (tmp_path / "new" / "9.parquet").write_bytes(b"no table at all")
+    command = ("predict", tmp_path / "model", tmp_path / "new")
     assert run(*command, "-o", tmp_path / "here") == 1
     assert run(*command, "-o", tmp_path / "there", "--ray", made.address) == 1
     assert read_folder(tmp_path / "here").equals(read_folder(tmp_path / "there"))
     assert capsys.readouterr().err.count("9.parquet is not a Parquet file") == 2
-    write(vitals().drop("extra"), tmp_path / "vitals.parquet")
-    by_series(vitals().drop("extra"), tmp_path / "new", 2)
-    assert run("train", tmp_path / "vitals.parquet", *QUICK, "--target", "state", "-o", tmp_path / "model") == 0
-    assert run("predict", tmp_path / "model", tmp_path / "new", "-o", tmp_path / "one") == 0
-    assert run("predict", tmp_path / "model", tmp_path / "new", "-o", tmp_path / "many", "--ray", made.address) == 0
-    assert read_folder(tmp_path / "one").equals(read_folder(tmp_path / "many"))
 
 
 def test_a_cluster_for_one_command_and_one_that_is_not_there(tmp_path):
