@@ -14,7 +14,7 @@ from logcde.errors import EmbeddingError, Remedy, TableError, Where
 
 if TYPE_CHECKING:
     from logcde.embedding import Coordinates, Embedding
-    from logcde.features import AbstractFeatures
+    from logcde.features.abstract import AbstractFittedFeatures
     from logcde.kernels.records import Intervals
     from logcde.streams import Cuts, Partition, Schema, Streams
     from logcde.streams.clock import Clock
@@ -152,7 +152,7 @@ class FixedPartition:
 class FeatureRows(AbstractRows):
     """One row for each series, by features that are fitted already."""
 
-    fitted: "AbstractFeatures"
+    fitted: "AbstractFittedFeatures"
 
     def columns(self, series: str, schema: "Schema", text: bool) -> Any:
         """Columns of series and of each feature."""

@@ -166,11 +166,12 @@ def summarise(
     if not seen.numbers:
         raise TableError(f"{file.path} has columns but no rows with a series.", "There is nothing to read.")
     count = len(seen.numbers)
-    columns = (seen.sizes, seen.first, seen.last, seen.low, seen.high)
     categories = None if layout.channel is None else file.categories.get(layout.channel)
     stamps = Stamps(seen.stamps.array[:0].copy(), seen.stamps.zone)
-    found = (file.path, texts, file.untyped, seen.numbers, seen.rows, *(one[:count] for one in columns))
-    return Summary(*found, stamps, seen.missing, categories)
+    sizes, first, last = seen.sizes[:count], seen.first[:count], seen.last[:count]
+    ends = (seen.low[:count], seen.high[:count], stamps)
+    begin = (file.path, texts, file.untyped, seen.numbers, seen.rows)
+    return Summary(*begin, sizes, first, last, *ends, seen.missing, categories)
 
 
 def merged(summaries: Sequence[Summary]) -> Summary:

@@ -170,7 +170,7 @@ def reachable(place: Location) -> Iterator[None]:
 def _in_folder(folder: Location) -> list[Location]:
     if isinstance(folder, Path):
         under = ((file, file.relative_to(folder).parts) for file in folder.rglob("*") if file.is_file())
-        return sorted(file for file, parts in under if _is_table(parts))
+        return [*sorted(file for file, parts in under if _is_table(parts))]
     root = folder.path.rstrip("/")
     under = ((path, PurePosixPath(path[len(root) :].lstrip("/")).parts) for path in folder.system.find(root))
     return [_again(folder, path) for path in sorted(path for path, parts in under if _is_table(parts))]
@@ -179,7 +179,7 @@ def _in_folder(folder: Location) -> list[Location]:
 def _matching(pattern: Location) -> list[Location]:
     if isinstance(pattern, Path):
         anchor = Path(pattern.anchor) if pattern.is_absolute() else Path()
-        return sorted(file for file in anchor.glob(str(pattern.relative_to(anchor))) if file.is_file())
+        return [*sorted(file for file in anchor.glob(str(pattern.relative_to(anchor))) if file.is_file())]
     return [_again(pattern, path) for path in sorted(pattern.system.glob(pattern.path)) if pattern.system.isfile(path)]
 
 
