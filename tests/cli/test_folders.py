@@ -180,6 +180,13 @@ def test_series_that_cross_files_although_they_were_said_not_to(tables, tmp_path
     assert embed(tables / "clustered", tmp_path / "out", "--unsplit") == 0
 
 
+def test_one_file_as_output_is_local_and_none_of_the_inputs(tables, tmp_path):
+    by_series(with_dense_series(), tmp_path / "in")
+    assert "is the input table" in embed(tmp_path / "in" / "*.parquet", tmp_path / "in" / "2.parquet")
+    assert "memory://a.parquet is one file, and a URL" in embed(tables / "clustered", "memory://a.parquet")
+    assert "ends in none of" in embed(tables / "one.parquet", "memory://out")
+
+
 def test_options_of_folders_are_refused_for_files(tables, tmp_path):
     assert "--unsplit is for a folder" in embed(tables / "one.parquet", tmp_path / "a.parquet", "--unsplit")
     assert "--ray is for a folder" in embed(tables / "clustered", tmp_path / "a.parquet", "--ray", "local")

@@ -23,7 +23,7 @@ from logcde.scale.parts import (
     write_file_part,
     write_manifest,
 )
-from logcde.scale.plan import Plan, Reader, plan_of
+from logcde.scale.plans import Plan, Reader, plan_of
 from logcde.scale.rows import AbstractRows, Tally
 from logcde.streams.file_scan import Scan, scan_of
 from logcde.streams.file_summary import Layout, Summary, check_whole, is_crossed, labelled_alike, merged, settled

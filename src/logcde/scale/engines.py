@@ -14,7 +14,7 @@ import numpy as np
 from logcde._files import scratch_folder
 from logcde.errors import LogcdeError
 from logcde.scale.parts import Failure, Part, PartFile, bucketed, scratch_of, together, write_bucket_part, writing
-from logcde.scale.plan import Plan
+from logcde.scale.plans import Plan
 from logcde.streams.frames import arrow
 from logcde.streams.locations import Location
 

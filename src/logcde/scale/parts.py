@@ -24,7 +24,7 @@ from jaxtyping import Int64
 from logcde._documents import read_document, write_document
 from logcde._files import PREFIX, whole_file, write_whole
 from logcde.errors import LogcdeError, LogcdeWarning, Remedy, TableError
-from logcde.scale.plan import Plan, Reader
+from logcde.scale.plans import Plan, Reader
 from logcde.scale.rows import Tally
 from logcde.streams.file_scan import some_streams
 from logcde.streams.file_summary import Layout, Summary, quiet, read_pieces, series_codes, summarise
@@ -261,7 +261,7 @@ def _whole(path: Location) -> Iterator[Path]:
         return
     system, name = path.system, path.path
     parent = name.rpartition("/")[0]
-    hidden = f"{parent}/{PREFIX}{secrets.token_hex(8)}-{path.name}"
+    hidden = f"{parent}/{PREFIX}{secrets.token_hex(8)}-{path.name}.unfinished"  # which is no name of a table
     handle, local = tempfile.mkstemp(prefix=PREFIX)
     os.close(handle)
     try:

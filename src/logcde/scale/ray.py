@@ -6,7 +6,9 @@ task: pools of actors may wait for each other for ever when nodes go.
 
 import contextlib
 import os
+import signal
 import socket
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +17,7 @@ from logcde._machine import CORES, cores
 from logcde.errors import TableError
 from logcde.scale.engines import AbstractEngine
 from logcde.scale.parts import Failure, Part, PartFile, split_file, write_bucket_part
-from logcde.scale.plan import Plan
+from logcde.scale.plans import Plan
 from logcde.streams.locations import Location
 
 RETRIES = 10
@@ -95,12 +97,15 @@ def connected(address: str) -> Iterator[Ray]:
     options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "error"}
     if address == "local":
         options |= {"num_cpus": cores(), "include_dashboard": False}
+    before = signal.getsignal(signal.SIGTERM)
     try:
         _check_there(address)
         with warnings.catch_warnings():
             # The processes of Ray are other programs: they use nothing of JAX that a fork breaks.
             warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
             ray.init(**options)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)  # Ray has one of its own, which ends the process without a word.
     except (OSError, ValueError, RuntimeError) as error:
         raise TableError(
             f"There is no Ray cluster at {address!r}: {str(error).splitlines()[0]}",

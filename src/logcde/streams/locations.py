@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
+from logcde._files import PREFIX
 from logcde.errors import TableError
 
 TABLE_ENDINGS = (".parquet", ".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
@@ -179,7 +180,8 @@ def _in_folder(folder: Location) -> list[Location]:
 def _matching(pattern: Location) -> list[Location]:
     if isinstance(pattern, Path):
         anchor = Path(pattern.anchor) if pattern.is_absolute() else Path()
-        return [*sorted(file for file in anchor.glob(str(pattern.relative_to(anchor))) if file.is_file())]
+        found = (file for file in anchor.glob(str(pattern.relative_to(anchor))) if file.is_file())
+        return [*sorted(file for file in found if not file.name.startswith(PREFIX))]
     return [_again(pattern, path) for path in sorted(pattern.system.glob(pattern.path)) if pattern.system.isfile(path)]
 
 
