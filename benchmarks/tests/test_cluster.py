@@ -16,7 +16,20 @@ def test_small_tables_are_cut_by_series_and_by_hour_and_give_the_same(tmp_path, 
 
     monkeypatch.setattr(cluster, "measurements", without_clusters)
     out = tmp_path / "cluster.json"
-    options = ["--rows", "2400", "--series", "24", "--files", "3", "--folder", str(tmp_path), "--out", str(out)]
+    options = [
+        "--rows",
+        "2400",
+        "--series",
+        "24",
+        "--files",
+        "3",
+        "--folder",
+        str(tmp_path),
+        "--out",
+        str(out),
+        "--rounds",
+        "2",
+    ]
     assert cluster.main(options) == 0
     printed = capsys.readouterr().out
     assert "All folders are equal to the bit." in printed
