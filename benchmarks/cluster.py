@@ -3,8 +3,9 @@
 One long table is written twice: as files of whole series, and as files of one hour each, so that every series is in
 all of them. `logcde embed` makes a folder of log-signatures of each, in one process and on Ray clusters of one, two and
 three nodes with one core each, and on one that is started for the command, all on this machine; Dask calls the same
-plan for the files of whole series. All folders must be equal to the bit. Seconds are those of whole commands, from the start of Python to its end. Each finished
-measurement is kept in `cluster.json`, so that an interrupted run goes on where it was.
+plan for the files of whole series. All folders must be equal to the bit. Seconds are those of whole commands, from the
+start of Python to its end. Each finished measurement is kept in `cluster.json`, so that an interrupted run goes on
+where it was.
 """
 
 import argparse

@@ -7,6 +7,7 @@ import numpy as np
 import polars
 import pytest
 
+from logcde._files import held
 from logcde.scale import engines, parts
 from tests.cli.tables import COLUMNS, run, write
 from tests.cli.training_tables import QUICK, printed, vitals
@@ -131,6 +132,26 @@ def test_a_folder_of_another_command_is_refused(tables, tmp_path):
     assert "which is not of this command" in embed(tables / "scattered", tmp_path / "out")
     assert "is the folder of the input" in embed(tables / "clustered" / "*.parquet", tables / "clustered")
     assert read_folder(tmp_path / "out").columns[-1] == "[#temp, time]"
+
+
+def test_any_change_of_a_part_or_of_the_manifest_is_found(tables, tmp_path):
+    out = tmp_path / "out"
+    assert embed(tables / "clustered", out) == 0
+    manifest, part = (out / "manifest.json").read_bytes(), (out / "1.parquet").read_bytes()
+    (out / "manifest.json").write_bytes(manifest.replace(b'"rows"', b'"sowr"', 1))
+    assert "is not a manifest of logcde, or is damaged" in embed(tables / "clustered", out)
+    (out / "manifest.json").write_bytes(manifest)
+    for name in (b'"tally"', b'"lost"', b'"key"'):
+        assert part.count(name) == 1
+        (out / "1.parquet").write_bytes(part.replace(name, name[::-1]))
+        assert "1.parquet is there already" in embed(tables / "clustered", out)
+    (out / "1.parquet").write_bytes(part)
+    assert embed(tables / "clustered", out) == 0
+
+
+def test_a_folder_that_another_process_writes_is_refused(tables, tmp_path):
+    with held(tmp_path / "out"):
+        assert "is in use by process" in embed(tables / "clustered", tmp_path / "out")
 
 
 def test_a_changed_file_is_made_again_only_if_it_changes_nothing_else(tables, tmp_path):

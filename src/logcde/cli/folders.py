@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ import tyro
 from logcde.cli.advice import ADVICE
 from logcde.cli.output import SUFFIXES, progress_bar
 from logcde.cli.table import TableOptions
-from logcde.errors import TableError
+from logcde.errors import Remedy, TableError
 
 if TYPE_CHECKING:
     from logcde.scale.driver import Outcome
@@ -115,7 +115,7 @@ def run_folder(
         return None
 
 
-def tell_outcome(outcome: "Outcome", output: Path, what: str) -> int:
+def tell_outcome(outcome: "Outcome", output: Path, what: str, advice: Mapping[Remedy, str] = ADVICE) -> int:
     """Say what has been made, warn, and name what could not be made. Returns the exit code."""
     from logcde.streams.locations import location
 
@@ -128,7 +128,7 @@ def tell_outcome(outcome: "Outcome", output: Path, what: str) -> int:
     for warning in outcome.warnings:
         warnings.warn(warning, stacklevel=2)
     for failure in outcome.failures[:MOST_NAMED]:
-        sys.stderr.write(f"logcde: {failure.error().phrased(ADVICE)}\n")
+        sys.stderr.write(f"logcde: {failure.error().phrased(advice)}\n")
     if outcome.failures:
         of = f" (the first {MOST_NAMED} are named)" if len(outcome.failures) > MOST_NAMED else ""
         sys.stderr.write(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from logcde.cli.advice import TRAINED_ADVICE
 from logcde.cli.config import options_of
 from logcde.cli.folders import FolderOptions, check_single, is_folder, run_folder, tell_outcome
 from logcde.cli.notices import Notices, tell
@@ -109,7 +110,7 @@ class Predict:
         if outcome is None:
             return 130
         with notices.collecting():
-            code = tell_outcome(outcome, self.output, "predictions")
+            code = tell_outcome(outcome, self.output, "predictions", TRAINED_ADVICE)
         notices.lost = outcome.tally.lost
         tell(notices.lines(outcome.tally.series, "Such rows are empty."))
         return 1 if notices.lost else code

@@ -7,7 +7,6 @@ the same hash. This module writes single parts; `logcde.scale.driver` knows all 
 
 import contextlib
 import dataclasses
-import json
 import os
 import secrets
 import tempfile
@@ -104,7 +103,7 @@ class PartFile:
         try:
             with self.path.open("rb") as file:
                 metadata = pyarrow.parquet.read_metadata(file).metadata or {}
-            record = json.loads(metadata.get(METADATA, b"{}"))
+            record = read_document(metadata.get(METADATA, b""), FORMAT)
         except (OSError, ValueError, pyarrow.ArrowException):
             record = {}
         if record.get("key") != self.key:
@@ -243,8 +242,8 @@ def _written(plan: Plan, groups: Iterator[Streams], part: PartFile) -> Part:
         ):
             for table in plan.tables(groups, tally):
                 writer.write_table(table)
-            record = {"key": part.key, "tally": dataclasses.asdict(tally)}
-            writer.add_key_value_metadata({METADATA.decode(): json.dumps(record)})
+            record = write_document({"key": part.key, "tally": dataclasses.asdict(tally)}, FORMAT)
+            writer.add_key_value_metadata({METADATA: record})
     known = tuple(one.message for one in caught if isinstance(one.message, LogcdeWarning))
     for one in caught:
         if not isinstance(one.message, LogcdeWarning):
