@@ -11,6 +11,7 @@ where it was.
 import argparse
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -97,15 +98,16 @@ def dask_command(size: Size, source: Path, out: Path) -> list[str]:
 
 def run_dask(source: str, out: str, every: float) -> None:
     """Write the log-signatures of files of whole series by way of Dask."""
-    import dask
+    from dask.base import compute
+    from dask.delayed import delayed
 
     from logcde._machine import cores
     from logcde.scale import Layout, plan
 
     made = plan(source, Layout.long(*NAMES), lc.Embedding(), lc.Partition.every(every), whole=True)
     Path(out).mkdir(parents=True)
-    tasks = [dask.delayed(write_part)(made, file, Path(out, file.name)) for file in sorted(Path(source).iterdir())]
-    dask.compute(*tasks, scheduler="processes", num_workers=cores())
+    tasks = [delayed(write_part)(made, file, Path(out, file.name)) for file in sorted(Path(source).iterdir())]
+    compute(*tasks, scheduler="processes", num_workers=cores())
 
 
 def write_part(plan: Callable[[Any], Any], file: Path, out: Path) -> None:
@@ -168,7 +170,7 @@ def cluster(nodes: int) -> Iterator[str]:
     try:
         for _ in range(nodes):
             made.add_node(num_cpus=1, object_store_memory=STORE)
-        yield made.address
+        yield str(made.address)
     finally:
         made.shutdown()
 
@@ -196,27 +198,28 @@ def checksum(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def measurements(size: Size, folder: Path) -> Iterator[tuple[str, Callable[[Path], dict[str, Any]]]]:
-    """The name of each measurement, and a function that takes it into a folder."""
+def measurements(size: Size, folder: Path) -> dict[str, Callable[[Path], dict[str, Any]]]:
+    """By the name of each measurement, a function that takes it into a folder."""
+    found: dict[str, Callable[[Path], dict[str, Any]]] = {}
     for source in ("clustered", "scattered"):
         tables = folder / source
-
-        def one(out: Path, tables: Path = tables) -> dict[str, Any]:
-            return timed(embed_command(size, tables, out))
-
-        yield f"{source}: one process", one
-        yield (
-            f"{source}: --ray local",
-            lambda out, tables=tables: timed(embed_command(size, tables, out, "--ray", "local")),
-        )
+        found[f"{source}: one process"] = functools.partial(_embedded, size, tables)
+        found[f"{source}: --ray local"] = functools.partial(_embedded, size, tables, address="local")
         for nodes in (1, 2, 3):
+            found[f"{source}: Ray, {nodes} node{'s' * (nodes > 1)}"] = functools.partial(
+                _on_cluster, size, tables, nodes
+            )
+    found["clustered: Dask"] = lambda out: timed(dask_command(size, folder / "clustered", out))
+    return found
 
-            def ray(out: Path, tables: Path = tables, nodes: int = nodes) -> dict[str, Any]:
-                with cluster(nodes) as address:
-                    return timed(embed_command(size, tables, out, "--ray", address))
 
-            yield f"{source}: Ray, {nodes} node{'s' * (nodes > 1)}", ray
-    yield "clustered: Dask", lambda out: timed(dask_command(size, folder / "clustered", out))
+def _embedded(size: Size, tables: Path, out: Path, address: str = "") -> dict[str, Any]:
+    return timed(embed_command(size, tables, out, *(["--ray", address] if address else [])))
+
+
+def _on_cluster(size: Size, tables: Path, nodes: int, out: Path) -> dict[str, Any]:
+    with cluster(nodes) as address:
+        return _embedded(size, tables, out, address)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -232,7 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dask", nargs=2, metavar=("SOURCE", "OUT"), help="only run Dask")
     options = parser.parse_args(arguments)
     if options.dask:
-        run_dask(*options.dask, options.every)
+        source, out = options.dask
+        run_dask(source, out, options.every)
         return 0
     size = Size(options.rows, options.series, options.files, every=options.every)
     console = Console(width=100)
@@ -243,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results = {**about, "runs": {}, "gathering": {}}
     # One round after another, so that what else the machine does meets all alike.
     for done in range(options.rounds):
-        for name, measure in measurements(size, options.folder):
+        for name, measure in measurements(size, options.folder).items():
             runs = results["runs"].setdefault(name, [])
             if len(runs) == done:
                 with _emptied(options.folder / "result") as out:

@@ -39,8 +39,8 @@ def with_dask(plan: Plan, folder: Path) -> pyarrow.Table:
 
 def with_spark(plan: Plan, folder: Path) -> pyarrow.Table:
     """Spark hands the batches of a partition to the function, which needs all of them at once."""
-    from pyspark.sql import SparkSession
-    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql import SparkSession  # pyright: ignore[reportMissingImports]
+    from pyspark.sql.pandas.types import from_arrow_schema  # pyright: ignore[reportMissingImports]
 
     def part(batches: Any) -> Any:
         rows = list(batches)
@@ -59,9 +59,9 @@ def with_duckdb(plan: Plan, folder: Path) -> pyarrow.Table:
     """A query for each bucket of series, which DuckDB answers on all cores and within its limit of memory."""
     import duckdb
 
-    query = f"SELECT * FROM '{folder}/*.parquet' WHERE hash(id) % {PARTS} = ? ORDER BY id, t"
-    tables = (duckdb.sql(query, params=[bucket]).to_arrow_table() for bucket in range(PARTS))
-    return pyarrow.concat_tables([plan(table) for table in tables])
+    rows = duckdb.read_parquet(f"{folder}/*.parquet")
+    buckets = (rows.filter(f"hash(id) % {PARTS} = {bucket}").order("id, t") for bucket in range(PARTS))
+    return pyarrow.concat_tables([plan(bucket.to_arrow_table()) for bucket in buckets])
 
 
 def with_polars(plan: Plan, folder: Path) -> pyarrow.Table:

@@ -12,7 +12,7 @@ def test_small_tables_are_cut_by_series_and_by_hour_and_give_the_same(tmp_path, 
     measurements = cluster.measurements
 
     def without_clusters(size, folder):
-        return ((name, measure) for name, measure in measurements(size, folder) if "one process" in name)
+        return {name: measure for name, measure in measurements(size, folder).items() if "one process" in name}
 
     monkeypatch.setattr(cluster, "measurements", without_clusters)
     out = tmp_path / "cluster.json"

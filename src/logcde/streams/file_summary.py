@@ -197,10 +197,9 @@ def merged(summaries: Sequence[Summary]) -> Summary:
         places.append(np.array([numbers.setdefault(one, len(numbers)) for one in ids], np.int64))
         for name, count in zip(counts, summary.missing.values(), strict=True):
             missing[name] = missing.get(name, 0) + count
-    count = len(numbers)
-    low, high = (np.full(count, end, _tick_type(stamps)) for end in _ends(_tick_type(stamps)))
-    sizes, last = np.zeros((2, count), np.int64)
-    first = np.full(count, np.iinfo(np.int64).max)
+    low, high = (np.full(len(numbers), end, _tick_type(stamps)) for end in _ends(_tick_type(stamps)))
+    sizes, last = np.zeros((2, len(numbers)), np.int64)
+    first = np.full(len(numbers), np.iinfo(np.int64).max)
     start = 0
     for summary, place in zip(summaries, places, strict=True):
         sizes[place] += summary.sizes

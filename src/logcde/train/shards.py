@@ -94,7 +94,7 @@ class Shards:
                     )
                 for name, column in _columns(logsigs, np.asarray(targets)).items():
                     np.save(scratch / f"{number:05}-{name}.npy", column, allow_pickle=False)
-                    digest.update(np.ascontiguousarray(column))
+                    digest.update(np.ascontiguousarray(column).tobytes())
                 sizes.append(len(logsigs))
                 intervals = max(intervals, logsigs.values.shape[1])
             if like is None or 0 in sizes:
