@@ -71,6 +71,16 @@ def test_features_are_fitted_once(tables, tmp_path, features):
     assert read_folder(tmp_path / "s")["id"].to_list() == sorted(order.to_list())
 
 
+def test_features_of_other_first_series_are_other_features(tmp_path):
+    by_series(with_dense_series(), tmp_path / "in")
+    command = ("embed", tmp_path / "in", *COLUMNS, "--features", "windows", "--horizon", 100, "-o", tmp_path / "out")
+    assert run(*command) == 0
+    frame = polars.read_parquet(tmp_path / "in" / "0.parquet")
+    frame.with_columns(polars.col("x") * 9).write_parquet(tmp_path / "in" / "0.parquet")
+    (tmp_path / "out" / "0.parquet").unlink()
+    assert "1.parquet is there already, and was made by another command or of other files" in run(*command)
+
+
 def test_text_files_have_types_of_the_whole(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("id,t,name,x\n1,0,a,1\n1,4,b,2\n")

@@ -132,7 +132,8 @@ def tell_outcome(outcome: "Outcome", output: Path, what: str, advice: Mapping[Re
     if outcome.failures:
         of = f" (the first {MOST_NAMED} are named)" if len(outcome.failures) > MOST_NAMED else ""
         sys.stderr.write(
-            f"logcde: {len(outcome.failures):,} parts are missing{of}. The same command makes what is missing.\n"
+            f"logcde: {len(outcome.failures):,} parts are missing{of}. Once their files are mended, the same command "
+            "makes them, if the horizon and the channels of all stay the same.\n"
         )
     return 1 if outcome.failures else 0
 

@@ -128,10 +128,16 @@ class Job:
         used = [files[number] for number in known]
         buckets = max(1, min(round(seen.rows / self.group), len(seen.numbers))) if crossed else 0
         reader = Reader(layout, seen.texts, options)
-        rows = self.rows(scan, lambda: self._first_series(reader, used, each, buckets))
-        plan = plan_of(reader, seen, rows)
-        base = self._key(plan)
-        parts = self._parts(base, used, buckets)
+        fitted_to: list[tuple[str, int, str]] = []
+
+        def first_series() -> Streams:
+            fitted_to.extend(identity(file) for file in used)
+            return self._first_series(reader, used, each, buckets)
+
+        plan = plan_of(reader, seen, self.rows(scan, first_series))
+        base = self._key(plan, fitted_to)
+        names = part_names(files)
+        parts = self._parts(base, used, [names[number] for number in known], buckets)
         done = {number: one for number, part in parts.items() if (one := part.done()) is not None}
         self._check_foreign(parts, base)
         missing = {number: part for number, part in parts.items() if number not in done}
@@ -168,25 +174,26 @@ class Job:
                 pieces += [piece.table for piece in reader.scan(file, seen).pieces()]
         return reader.layout.read(together(pieces), reader.options)
 
-    def _key(self, plan: Plan) -> str:
-        """A checksum of all that decides the content of a part, besides its files."""
+    def _key(self, plan: Plan, fitted_to: list[tuple[str, int, str]]) -> str:
+        """A checksum of all that decides the content of a part besides its own file."""
         content = {
             **self.key,
+            "fitted to": fitted_to,
             "options": repr(plan.reader.options),
             "layout": repr(plan.reader.layout),
             "columns": str(plan.columns),
         }
         return _checksum(content)
 
-    def _parts(self, base: str, files: list[Location], buckets: int) -> dict[int, PartFile]:
-        """The parts: one for each file, or one for each bucket."""
+    def _parts(self, base: str, files: list[Location], names: list[str], buckets: int) -> dict[int, PartFile]:
+        """The parts: one for each file, with its name, or one for each bucket."""
         if buckets:
             key = _checksum({"plan": base, "files": [identity(file) for file in files], "buckets": buckets})
             names = [f"part-{number:05}-of-{buckets:05}.parquet" for number in range(buckets)]
             words = [f"bucket {number} of {buckets}" for number in range(buckets)]
             keys = [f"{key}-{number}" for number in range(buckets)]
         else:
-            names, words = part_names(files), [str(file) for file in files]
+            words = [str(file) for file in files]
             keys = [_checksum({"plan": base, "file": identity(file)}) for file in files]
         made = zip(names, keys, words, strict=True)
         return {number: PartFile(self.folder, *one) for number, one in enumerate(made)}
