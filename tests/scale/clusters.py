@@ -22,6 +22,8 @@ MOST_SECONDS = 120
 STORE = 80_000_000
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
+    # By default workers give way to all other processes, such as other tests.
+    "RAY_worker_niceness": "0",
     # The death of a node is found after a few seconds, and not after half a minute.
     "RAY_health_check_initial_delay_ms": "500",
     "RAY_health_check_period_ms": "1000",
