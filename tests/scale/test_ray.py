@@ -118,5 +118,6 @@ def test_a_cluster_for_one_command_and_one_that_is_not_there(tmp_path):
     by_series(with_dense_series(), tmp_path / "in", 1)
     assert run("embed", tmp_path / "in", *COLUMNS, "-o", tmp_path / "out", "--ray", "local") == 0
     assert len(read_folder(tmp_path / "out")) == 32
-    with pytest.raises(TableError, match="There is no Ray cluster at '127.0.0.1:9'"), connected("127.0.0.1:9"):
-        pass
+    for address in ("127.0.0.1:9", "nonsense"):
+        with pytest.raises(TableError, match=f"There is no Ray cluster at '{address}'"), connected(address):
+            pass

@@ -106,7 +106,7 @@ def connected(address: str) -> Iterator[Ray]:
             ray.init(**options)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)  # Ray has one of its own, which ends the process without a word.
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, OverflowError, ValueError, RuntimeError) as error:
         raise TableError(
             f"There is no Ray cluster at {address!r}: {str(error).splitlines()[0]}",
             "Start one with `ray start --head`, or pass --ray local.",
@@ -120,8 +120,11 @@ def connected(address: str) -> Iterator[Ray]:
 def _check_there(address: str) -> None:
     """Refuse an address at which nothing listens at once; Ray itself tries for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+    if address in ("local", "auto"):
+        return
+    if not host or not port.isdigit():
+        raise ValueError("that is neither local nor auto, nor an address with a port")
+    socket.create_connection((host, int(port)), timeout=PATIENCE).close()
 
 
 def _on_one_core(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
