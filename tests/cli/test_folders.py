@@ -141,6 +141,7 @@ def test_a_folder_of_another_command_is_refused(tables, tmp_path):
     assert "was made by another command or of other files" in embed(tables / "clustered", tmp_path / "out", "--no-time")
     assert "which is not of this command" in embed(tables / "scattered", tmp_path / "out")
     assert "is the folder of the input" in embed(tables / "clustered" / "*.parquet", tables / "clustered")
+    assert "is in the folder of the input" in embed(tables / "clustered", tables / "clustered" / "out")
     assert read_folder(tmp_path / "out").columns[-1] == "[#temp, time]"
 
 

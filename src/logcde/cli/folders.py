@@ -32,7 +32,7 @@ class FolderOptions:
     """Where a folder of files is made."""
 
     unsplit: bool = False
-    """With a folder as output: no series is in two files. One that is gets refused, instead of gathered."""
+    """With a folder as output: no series is in two files. One that is in two is refused, and not gathered."""
     ray: Annotated[str | None, tyro.conf.arg(metavar="local|auto|ADDRESS")] = None
     """With a folder as output: make the parts on a Ray cluster, on a "local" one that is started for this command, on
     the one that runs here ("auto"), or on that at an address."""
@@ -85,9 +85,12 @@ def run_folder(
     folder, reading = location(output), table.reading(schema)
     if folder.is_file():
         raise TableError(f"The output {folder} is a file.", "Give the name of a folder.")
-    inside = [file for file in tables_at(table.file) if str(file).startswith(f"{folder}/")]
+    source = location(table.file)
+    inside = [file for file in tables_at(source) if str(file).startswith(f"{folder}/")]
     if inside:
         raise TableError(f"The output {folder} is the folder of the input {inside[0]}.", "Choose another folder.")
+    if source.is_dir() and str(folder).startswith(f"{str(source).rstrip('/')}/"):
+        raise TableError(f"The output {folder} is in the folder of the input, {source}.", "Choose another folder.")
 
     def checked(scan: "Scan", first: "Callable[[], Streams]") -> "AbstractRows":
         if isinstance(scan.schema.clock, NumericClock) and not isinstance(reading.horizon, float | None):
@@ -95,7 +98,7 @@ def run_folder(
         return rows(scan, first)
 
     job = Job(
-        source=location(table.file),
+        source=source,
         layout=lambda opened: table.layout(opened.types, trained=schema is not None),
         options=reading,
         epoch=table.epoch,

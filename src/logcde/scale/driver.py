@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import hashlib
+import importlib.metadata
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -179,6 +180,7 @@ class Job:
         content = {
             **self.key,
             "fitted to": fitted_to,
+            "version": importlib.metadata.version("logcde"),
             "options": repr(plan.reader.options),
             "layout": repr(plan.reader.layout),
             "columns": str(plan.columns),
