@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from logcde import online as online
     from logcde import paths as paths
     from logcde import plot as plot
+    from logcde import scale as scale
     from logcde import scaling as scaling
     from logcde import scans as scans
     from logcde import streams as streams

@@ -6,17 +6,21 @@ import platform
 from pathlib import Path
 
 CPU = Path("/proc/cpuinfo")
+CORES = "LOGCDE_CORES"
+"""The environment variable that limits the threads of a process, which is one of several on its machine."""
 LIBRARIES = ("jax", "jaxlib", "numba", "numpy")
 """Packages that decide numbers and speed."""
 
 
 def cores() -> int:
-    """Number of cores that this process may use.
+    """Number of cores that this process may use; fewer if the environment variable LOGCDE_CORES says so.
 
     >>> cores() >= 1
     True
     """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get(CORES, "")
+    return min(there, max(1, int(wanted))) if wanted.isdigit() else there
 
 
 def machine() -> dict[str, str | int | float | None]:

@@ -94,10 +94,13 @@ TABLE_FLAGS = {
     "--drop-empty": (),
 }
 FREE_TABLE_FLAGS = TABLE_FLAGS | {"--origin": MOMENTS, "--unit": LENGTHS, "--epoch": ("s", "ms", "us", "ns", "h")}
+# Addresses at which nothing listens: no cluster is started for a guess.
+FOLDER_FLAGS = {"--unsplit": (), "--ray": ("127.0.0.1:9", "nonsense", "")}
 TARGET_FLAGS = {"--target": (*CHANNELS, "state", *COLUMNS), "--targets": ("table", "other"), "--only-matched": ()}
 FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
     "describe": FREE_TABLE_FLAGS | {"--json": (), "--plot": PLOTS},
     "embed": FREE_TABLE_FLAGS
+    | FOLDER_FLAGS
     | {
         "--every": LENGTHS,
         "--intervals": WHOLES,
@@ -133,7 +136,9 @@ FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
         "--validation": RATES,
     },
     "evaluate": TABLE_FLAGS | TARGET_FLAGS | {"--held-out": (), "--json": ()},
-    "predict": TABLE_FLAGS | {"--at": ("table", "other", "nothing"), "--every": LENGTHS, "--rows": WHOLES},
+    "predict": TABLE_FLAGS
+    | FOLDER_FLAGS
+    | {"--at": ("table", "other", "nothing"), "--every": LENGTHS, "--rows": WHOLES},
     "stream": {
         "--when": ("event", "interval", "request", "never"),
         "--state": ("state", "table", "nothing/state"),

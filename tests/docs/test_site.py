@@ -30,6 +30,7 @@ NAMESPACES = (
     "online",
     "artefact",
     "estimators",
+    "scale",
     "datasets",
     "plot",
     "testing",

@@ -6,7 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from tests.train import worker
+from logcde.train import Shards
+from tests.train import toys, worker
 from tests.train.worker_processes import finish, start
 
 
@@ -42,3 +43,20 @@ def test_two_processes_equal_one(tmp_path, one_device):
         assert code == 0, errors
     for number in range(2):
         check(tmp_path / f"out{number}.npz", one_device)
+
+
+def test_two_processes_on_shards_equal_one(tmp_path):
+    logsigs, targets = toys.logsigs(), toys.running()
+    parts = [(logsigs[part], targets[part]) for part in np.array_split(np.arange(len(logsigs)), 3)]
+    folder = Shards.write(tmp_path / "shards", parts).folder
+    worker.write(tmp_path / "one.npz", worker.train_on(folder))
+    alone = np.load(tmp_path / "one.npz")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes = [start("shards", tmp_path / f"out{number}.npz", folder, port, number) for number in range(2)]
+    for process in processes:
+        code, errors = finish(process)
+        assert code == 0, errors
+    for number in range(2):
+        check(tmp_path / f"out{number}.npz", ([alone[f"arr_{k}"] for k in range(5)], alone["losses"]))

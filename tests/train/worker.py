@@ -3,6 +3,7 @@
 worker.py killed FOLDER STEP SAVES      killed after STEP steps, or in the middle of saving for the SAVES-th time
 worker.py devices OUT COUNT             on COUNT virtual devices
 worker.py process OUT PORT NUMBER       as one of two processes
+worker.py shards OUT FOLDER PORT NUMBER on shards, as one of two processes
 """
 
 import os
@@ -87,5 +88,24 @@ def process(out, port, number):
     jax.distributed.shutdown()
 
 
+def train_on(folder):
+    """The run on shards of all processes."""
+    import logcde as lc
+    from tests.train import toys
+
+    model = toys.model(each=True, noise=0.1, normalised=True)
+    shards = lc.train.Shards.open(folder)
+    options = {"batch": 6, "optimiser": toys.OPTIMISER, "duration": lc.Epochs(2), "callbacks": ()}
+    return lc.train.fit_shards(model, shards, validation=shards, key=jax.random.key(3), **options)
+
+
+def shards(out, folder, port, number):
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(f"127.0.0.1:{port}", 2, int(number))
+    assert jax.process_count() == 2
+    write(out, train_on(folder))
+    jax.distributed.shutdown()
+
+
 if __name__ == "__main__":
-    {"killed": killed, "devices": devices, "process": process}[sys.argv[1]](*sys.argv[2:])
+    {"killed": killed, "devices": devices, "process": process, "shards": shards}[sys.argv[1]](*sys.argv[2:])

@@ -7,6 +7,7 @@ line are relative to the working directory.
 import dataclasses
 import json
 import os
+import re
 import shlex
 import tomllib
 import types
@@ -24,6 +25,8 @@ from logcde.errors import TableError
 
 LARGEST = 1 << 20
 """Bytes of a configuration."""
+URL = re.compile("[a-zA-Z][a-zA-Z0-9+.-]+:/")
+"""The beginning of a URL, whose slashes `Path` merges."""
 T = TypeVar("T")
 
 
@@ -107,8 +110,9 @@ def with_paths_from(options: Mapping[str, Any], command: type, folder: Path) -> 
 
 def _with_paths(options: Mapping[str, Any], command: type, change: Callable[[str], str]) -> dict[str, Any]:
     paths = {name for name, hint in _names(command) if Path in (hint, *typing.get_args(hint))}
-    relative = (name for name in paths & set(options) if isinstance(options[name], str))
-    return {**options, **{name: change(options[name]) for name in relative if not Path(options[name]).is_absolute()}}
+    given = (name for name in paths & set(options) if isinstance(options[name], str))
+    relative = (name for name in given if not (Path(options[name]).is_absolute() or URL.match(options[name])))
+    return {**options, **{name: change(options[name]) for name in relative}}
 
 
 def _real(path: Path) -> Path:

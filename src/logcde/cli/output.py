@@ -149,15 +149,24 @@ class _JsonLinesWriter:
 
 def check_output(path: Path, source: Path, rows: int) -> None:
     """Refuse, before any work is done, an output that cannot be written or is the input, and no rows in memory."""
+    from logcde.streams.locations import Remote, location, tables_at
+
     if rows < 1:
         raise TableError(f"--rows is {rows}.", "Give at least 1.")
     if path.suffix not in SUFFIXES:
         raise TableError(
             f"The output {path} ends in none of .parquet, .csv and .jsonl.", "Choose one of these suffixes."
         )
+    if isinstance(location(path), Remote):
+        raise TableError(
+            f"The output {location(path)} is one file, and a URL, to which only folders of files are written.",
+            "Give a local file; or many files as input, and a URL without such a suffix.",
+        )
     if path.is_dir():
         raise TableError(f"The output {path} is a folder.", "Give the name of a file.")
-    if path.exists() and source.exists() and path.samefile(source):
+    if path.exists() and any(
+        isinstance(one, Path) and one.exists() and path.samefile(one) for one in tables_at(source)
+    ):
         raise TableError(f"The output {path} is the input table, which would be lost.", "Choose another name.")
 
 

@@ -116,14 +116,14 @@ def _read_stamps(file: Path, table: TableOptions, text: bool) -> Any:
     import narwhals as nw
 
     from logcde.streams.clock import Stamps
-    from logcde.streams.files import open_table
+    from logcde.streams.files import open_tables
     from logcde.streams.frames import arrow, read_column
     from logcde.streams.labels import encode_column
     from logcde.streams.ragged import offsets_of, stable_order
     from logcde.streams.schema import missing
     from logcde.streams.texts import Texts
 
-    opened = open_table(file)
+    opened = open_tables(file)
     if table.time not in opened.types:
         raise TableError(f"{file}: {missing(table.time, tuple(opened.types))}")
     labels = [table.series] if table.series in opened.types and not table.single else []

@@ -3,23 +3,27 @@
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import tyro
 
+from logcde.cli.advice import TRAINED_ADVICE
+from logcde.cli.config import options_of
+from logcde.cli.folders import FolderOptions, check_single, is_folder, run_folder, tell_outcome
 from logcde.cli.notices import Notices, tell
 from logcde.cli.output import OutputTable, check_output, open_output, progress_bar
+from logcde.cli.resume import checksums
 from logcde.cli.table import TableOptions
+from logcde.cli.tasks import refuse_query_times
 from logcde.cli.trained import TableOverrides
 from logcde.errors import TableError
 
 if TYPE_CHECKING:
-    from logcde.cli.tasks import Predictions
     from logcde.cli.trained import Trained
     from logcde.estimators.queries import Queries
+    from logcde.scale.predictions import PredictionRows
     from logcde.streams import Partition, Streams
     from logcde.streams.file_scan import Scan
 
@@ -38,15 +42,23 @@ class Predict:
     logcde predict model/ new.parquet -o predictions.parquet
 
     logcde predict model/ new.csv --series id --at times.csv -o forecasts.csv
+
+    Of many files it writes a folder of files, one for each part, and lists them in manifest.json at the end. A damaged
+    file stops no other; the same command makes what is missing:
+
+    logcde predict model/ 'new/*.parquet' -o predictions --ray auto
     """
 
     model: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="MODEL")]
     """Folder that logcde train wrote."""
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """Table of observations in the form of the training table; targets are not needed."""
+    """Table of observations in the form of the training table; targets are not needed. Also a folder of such tables, a
+    pattern in quotation marks such as 'new/*.parquet', or a URL that fsspec opens."""
     overrides: Annotated[tyro.conf.OmitArgPrefixes[TableOverrides], tyro.conf.arg(name="table")]
     output: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
-    """File to write, .parquet, .csv or .jsonl: columns of the series, the time predicted for, and the prediction."""
+    """File to write, .parquet, .csv or .jsonl: columns of the series, the time predicted for, and the prediction.
+    Of many files also a folder, or a URL of one."""
+    folder: tyro.conf.OmitArgPrefixes[FolderOptions] = FolderOptions()
     at: Path | None = None
     """Forecasts: table of query times, with columns named as in FILE; without a series column they hold for all series.
     By default the end of each series."""
@@ -61,6 +73,9 @@ class Predict:
         from logcde.cli.trained import load_trained
 
         notices = Notices()
+        if is_folder(self.output, self.file):
+            return self._run_folder(notices)
+        check_single(self.folder)
         try:
             check_output(self.output, self.file, self.rows)
             trained = load_trained(self.model)
@@ -73,39 +88,68 @@ class Predict:
         tell(notices.lines(series, "Such rows are empty."))
         return 1 if notices.lost else 0
 
+    def _run_folder(self, notices: Notices) -> int:
+        """Write a folder of parts and return the exit code."""
+        from logcde.artefact.files import MODEL_JSON, MODEL_TENSORS
+        from logcde.cli.trained import load_trained
+
+        trained = load_trained(self.model)
+        table = self.overrides.table(self.file, trained.table)
+        plain = dataclasses.replace(self, file=Path(), output=Path(), model=Path(), folder=FolderOptions())
+        files = {"the model": self.model / MODEL_JSON, "its parameters": self.model / MODEL_TENSORS}
+        key = options_of(plain) | checksums({**files, "the query times": self.at})
+        outcome = run_folder(
+            table,
+            self.output,
+            self.folder,
+            lambda scan, first: self._rows(table, scan, trained),
+            key,
+            self.rows,
+            trained.estimator.schema_,
+        )
+        if outcome is None:
+            return 130
+        with notices.collecting():
+            code = tell_outcome(outcome, self.output, "predictions", TRAINED_ADVICE)
+        notices.lost = outcome.tally.lost
+        tell(notices.lines(outcome.tally.series, "Such rows are empty."))
+        return 1 if notices.lost else code
+
     def _write(self, output: OutputTable, trained: "Trained", notices: Notices) -> int:
         """Write all predictions. Returns the number of series."""
-        from logcde.cli.targets import with_end
+        from logcde.scale.rows import Tally
         from logcde.streams.file_scan import some_streams
 
         table = self.overrides.table(self.file, trained.table)
         with progress_bar("scanning", None) as report:
             scan = table.scan(report, schema=trained.estimator.schema_)
-        query_times = self._query_times(table, scan)
-        columns = trained.task.columns(trained.outputs, trained.classes)
-        schema: Any = None
-        written = 0
+        rows, tally = self._rows(table, scan, trained), Tally()
+        text = isinstance(next(iter(scan.numbers)), str)
+        columns = rows.columns(scan.layout.series or "series", scan.schema, text)
         with (
             progress_bar("predicting", scan.rows) as report,
             # Closed in any case, so that no temporary file outlives it.
             contextlib.closing(some_streams(scan, self.output.parent, report, group=self.rows)) as groups,
         ):
             for group in groups:
-                streams, at = query_times(with_end(group, table, trained.estimator.gap_))
-                if not len(streams):
-                    continue
-                predictions = trained.task.predict(trained.estimator, streams, at)
-                notices.lost += streams.ids[np.unique(predictions.series[~predictions.finite])].tolist()
-                made = _output_table(streams, predictions, columns, scan, table)
-                if schema is None:
-                    schema = made.schema
-                    output.begin(schema)
-                output.write(made.cast(schema))
-                written += len(streams)
-        return written
+                for made in rows.tables(group, columns, tally):
+                    if output.writer is None:
+                        output.begin(columns)
+                    output.write(made)
+        notices.lost += tally.lost
+        return tally.series
 
-    def _query_times(self, table: TableOptions, scan: "Scan") -> "Callable[[Streams], tuple[Streams, Any]]":
-        """From some series to those of them that have queries, and the query times; None for the ends of series."""
+    def _rows(self, table: TableOptions, scan: "Scan", trained: "Trained") -> "PredictionRows":
+        """What is written."""
+        from logcde.scale.predictions import PredictionRows
+
+        queries = self._query_times(table, scan)
+        if queries is not None and trained.task.name != "forecast":
+            refuse_query_times()
+        return PredictionRows(trained.estimator, trained.outputs, table.time, table.horizon is not None, queries)
+
+    def _query_times(self, table: TableOptions, scan: "Scan") -> "Callable[[Streams], tuple[Streams, Any]] | None":
+        """From some series to those of them that have queries, and the query times; None if these are their ends."""
         from logcde.cli.partition_options import every_partition, read_query_times
 
         if self.at is not None and self.every is not None:
@@ -114,7 +158,7 @@ class Predict:
             partition = every_partition(self.every, scan.schema.clock)
             return lambda streams: (streams, _multiples(partition, streams))
         if self.at is None:
-            return lambda streams: (streams, None)
+            return None
         read = read_query_times(self.at, table, scan)
 
         def query_times(streams: "Streams") -> "tuple[Streams, Any]":
@@ -137,28 +181,3 @@ def _multiples(partition: "Partition", streams: "Streams") -> "Queries":
             "Choose a longer one; or pass smaller --rows, for fewer series in memory.",
         )
     return queries
-
-
-def _output_table(
-    streams: "Streams",
-    predictions: "Predictions",
-    columns: "Mapping[str, Callable[[Predictions], Any]]",
-    scan: "Scan",
-    table: TableOptions,
-) -> Any:
-    from logcde.streams.clock import DatetimeClock
-    from logcde.streams.frames import arrow
-
-    pyarrow, clock, finite = arrow(), streams.schema.clock, predictions.finite
-    origins = None if streams.origins is None else streams.origins[predictions.series]
-    stamps = pyarrow.array(clock.stamps(predictions.time, origins))
-    if isinstance(clock, DatetimeClock):
-        stamps = stamps.cast(pyarrow.timestamp(clock.resolution, clock.zone))
-    ids = pyarrow.array(streams.ids[predictions.series].tolist())
-    made = {scan.layout.series or "series": ids, table.time: stamps}
-    for name, values in columns.items():
-        if name in made:
-            raise TableError(f"The output would have two columns named {name!r}.", "Rename that column of the table.")
-        column = pyarrow.array(np.asarray(values(predictions)).tolist())
-        made[name] = column if finite.all() else pyarrow.compute.if_else(pyarrow.array(finite), column, None)
-    return pyarrow.table(made)

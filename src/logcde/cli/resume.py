@@ -101,11 +101,25 @@ def read_part(file: Path) -> dict[str, Any]:
 
 
 def checksums(files: Mapping[str, Path | None]) -> dict[str, str]:
-    """The checksum of each file that exists, as entries of a key."""
-    return {f"content of {name}": digest(file) for name, file in files.items() if file is not None and file.is_file()}
+    """The checksum of each file, folder or pattern of tables that exists, as entries of a key."""
+    return {f"content of {name}": digest(file) for name, file in files.items() if file is not None and is_there(file)}
+
+
+def is_there(file: Path) -> bool:
+    """Whether this is a file, or a folder, a pattern or a URL of some."""
+    from logcde.streams.locations import is_many, location
+
+    return location(file).is_file() or is_many(file)
 
 
 def digest(file: Path) -> str:
-    """The SHA-256 checksum of a file."""
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+    """The SHA-256 checksum of a file; of a folder or a pattern of tables, that of the names and checksums of each."""
+    from logcde.streams.locations import is_many, reachable, tables_at
+
+    each = []
+    for one in tables_at(file):
+        with reachable(one), one.open("rb") as content:
+            each.append((one.name, hashlib.file_digest(content, "sha256").hexdigest()))
+    if not is_many(file):
+        return each[0][1]
+    return hashlib.sha256("".join(f"{name} {checksum}\n" for name, checksum in each).encode()).hexdigest()

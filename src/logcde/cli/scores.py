@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from logcde.cli.targets import Examples
-from logcde.cli.tasks import AbstractTask, Predictions
+from logcde.cli.tasks import AbstractTask
+from logcde.scale.predictions import Predictions
 
 
 @dataclasses.dataclass(frozen=True)

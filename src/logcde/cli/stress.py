@@ -21,7 +21,7 @@ from logcde._documents import write_document
 from logcde._files import held, write_whole
 from logcde.cli.config import from_options, options_of, read_config, with_paths_from
 from logcde.cli.notices import warnings_to
-from logcde.cli.resume import FORMAT, START_OVER, ResumableWork, checksums, digest, read_part
+from logcde.cli.resume import FORMAT, START_OVER, ResumableWork, checksums, digest, is_there, read_part
 from logcde.cli.targets import TargetOptions
 from logcde.cli.tasks import HIGHER_IS_BETTER
 from logcde.cli.train import Train
@@ -140,7 +140,7 @@ class Stress:
             before = from_options(with_paths_from(run.config, Train, self.subject), Train, f"{self.subject / RUN}")
             file = before.table.file
             target_options = before.target_options if target_options == TargetOptions() else target_options
-        same = run is not None and run.held_out is not None and file.is_file() and digest(file) == run.data.sha256
+        same = run is not None and run.held_out is not None and is_there(file) and digest(file) == run.data.sha256
         examples = read_test_examples(trained, file, target_options, self.overrides, same)
 
         def cell(share: float, seed: int) -> Cell:

@@ -16,6 +16,7 @@ from logcde.errors import TableError
 if TYPE_CHECKING:
     from logcde.streams import Schema
     from logcde.streams.file_scan import Layout, Report, Scan
+    from logcde.streams.ingest import ReadOptions
 
 UNITS = {
     "us": timedelta(microseconds=1),
@@ -33,7 +34,8 @@ class TableOptions:
     """How to read the table."""
 
     file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
-    """Table of observations, Parquet or CSV: long (one observation per row) or wide (one stamp per row)."""
+    """Table of observations, Parquet or CSV: long (one observation per row) or wide (one stamp per row).
+    Also a folder of such files, a pattern in quotation marks such as 'vitals/*.parquet', or a URL that fsspec opens."""
     series: str = "series"
     """Column of series ids."""
     single: bool = False
@@ -81,27 +83,31 @@ class TableOptions:
         """
         from logcde.streams import NumericClock
         from logcde.streams.file_scan import quiet, scan
-        from logcde.streams.files import open_table
+        from logcde.streams.files import open_tables
+
+        file = open_tables(self.file)
+        reading = self.reading(schema, origin)
+        layout = self.layout(file.types, exclude, trained=schema is not None)
+        found = scan(file, layout, reading, epoch=self.epoch, report=report or quiet)
+        if isinstance(found.schema.clock, NumericClock) and not isinstance(reading.horizon, float | None):
+            raise TableError(f"--horizon is {self.horizon!r}, but the stamps are plain numbers.", "Give a number.")
+        return found
+
+    def reading(self, schema: "Schema | None" = None, origin: Any = None) -> "ReadOptions":
+        """How to read series, as far as it is known before the table is; arguments as of `scan`."""
         from logcde.streams.ingest import ReadOptions
         from logcde.streams.rows import Average, Drop, Forbid, KeepLast
         from logcde.streams.stamps import OPEN_END
 
-        file = open_table(self.file)
         horizon = None if self.horizon is None else read_moment(self.horizon, "--horizon")
         if horizon is None and schema is not None:
             horizon = OPEN_END  # estimators choose where further series end
         unit = None if self.unit is None else read_duration(self.unit, "--unit")
         rules = {"refuse": Forbid(), "last": KeepLast(), "mean": Average()}
         empty = Drop() if self.drop_empty else Forbid()
-        duplicates = rules[self.duplicates]
         begin = (origin or self._origin()) if schema is None else _origin_of_further(schema, origin)
         unit = unit if schema is None else None
-        reading = ReadOptions.of(horizon, schema, unit, begin, self.sort, duplicates, empty)
-        layout = self.layout(file.types, exclude, trained=schema is not None)
-        found = scan(file, layout, reading, epoch=self.epoch, report=report or quiet)
-        if isinstance(found.schema.clock, NumericClock) and not isinstance(horizon, float | None):
-            raise TableError(f"--horizon is {self.horizon!r}, but the stamps are plain numbers.", "Give a number.")
-        return found
+        return ReadOptions.of(horizon, schema, unit, begin, self.sort, rules[self.duplicates], empty)
 
     def layout(self, types: Mapping[str, Any], exclude: tuple[str, ...] = (), *, trained: bool = False) -> "Layout":
         """The roles of the columns.

@@ -16,10 +16,10 @@ def read_target(path: Path, series: str, target: str, text: bool) -> dict[Any, A
         target: Its target column.
         text: Ids are text, also where they look like integers.
     """
-    from logcde.streams.files import open_table
+    from logcde.streams.files import open_tables
     from logcde.streams.frames import arrow
 
-    pyarrow, file = arrow(), open_table(path)
+    pyarrow, file = arrow(), open_tables(path)
     _check_series_column(path, series, tuple(file.types))
     if target == series:
         raise TableError(f"The column {target!r} is named for two purposes.", "Name another with --target.")
@@ -56,9 +56,9 @@ def _unfit(path: Path, column: str, kind: Any) -> TableError:
 
 def read_ids(path: Path, series: str, text: bool) -> dict[Any, None]:
     """The series ids of a table."""
-    from logcde.streams.files import open_table
+    from logcde.streams.files import open_tables
 
-    file = open_table(path)
+    file = open_tables(path)
     _check_series_column(path, series, tuple(file.types))
     return dict.fromkeys(one for piece in file.pieces([series], []) for one in _series_ids(piece[series], text))
 

@@ -146,14 +146,14 @@ def infer_task(values: Sequence[Any], target: str) -> tuple[TaskName, str]:
 
 
 def _has_stamps(options: TargetOptions, table: TableOptions) -> bool:
-    from logcde.streams.files import open_table
+    from logcde.streams.files import open_tables
 
-    return options.targets is not None and table.time in open_table(options.targets).types
+    return options.targets is not None and table.time in open_tables(options.targets).types
 
 
 def _check_target(table: TableOptions, options: TargetOptions, forecast: bool) -> tuple[str, ...]:
     """Check that the target column exists. Returns the columns that are not channels because of it."""
-    from logcde.streams.files import open_table
+    from logcde.streams.files import open_tables
     from logcde.streams.schema import missing
 
     target, file = options.target, options.targets or table.file
@@ -165,7 +165,7 @@ def _check_target(table: TableOptions, options: TargetOptions, forecast: bool) -
                 "predict the next values of the channels, pass --task forecast.",
             )
         return ()
-    types = open_table(file).types
+    types = open_tables(file).types
     if target not in types:
         other = "" if options.targets else ", and another table that has it with --targets"
         raise TableError(f"{file}: {missing(target, tuple(types))}", f"Name the right one with --target{other}.")
@@ -236,7 +236,7 @@ def _with_forecast_targets(
     """Targets with stamps, from another table, or the next values of the series."""
     from logcde.streams import Schema
     from logcde.streams.file_scan import all_streams
-    from logcde.streams.files import open_table
+    from logcde.streams.files import open_tables
 
     task, channels = TASKS["forecast"], streams.schema.channels
     if options.targets is None:
@@ -246,7 +246,7 @@ def _with_forecast_targets(
                 "Leave out --target to predict the next values of the channels.",
             )
         return Examples(table, scan.rows, streams, None, task, why, channels)
-    types = open_table(options.targets).types
+    types = open_tables(options.targets).types
     series = scan.layout.series or ""
     named = (options.target,) if options.target is not None else outputs
     names = named or tuple(name for name in types if name not in (series, table.time))

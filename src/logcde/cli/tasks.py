@@ -1,16 +1,16 @@
-"""The three tasks: what each predicts, how it is scored, and how predictions are named and written."""
+"""The three tasks: what each predicts, how it is scored, and how predictions are written as JSON."""
 
 import abc
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from logcde.errors import NonFinitePredictionError, TableError
+from logcde.errors import TableError
 from logcde.report.record import Task as TaskName
 
 if TYPE_CHECKING:
+    from logcde.scale.predictions import Predictions
     from logcde.streams import Streams
 
 HIGHER_IS_BETTER = {
@@ -22,29 +22,6 @@ HIGHER_IS_BETTER = {
     "mae": False,
     "r2": True,
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Predictions:
-    """Predictions row by row: the number of the series, the time, and classes or numbers (row, output).
-
-    Rows that are not `finite` have no prediction: their numbers are NaN, and their class means nothing.
-    """
-
-    series: np.ndarray
-    time: np.ndarray
-    value: np.ndarray
-    probabilities: np.ndarray | None = None
-
-    @property
-    def finite(self) -> np.ndarray:
-        """Which rows have a prediction."""
-        return np.asarray(np.isfinite(self.value if self.probabilities is None else self.probabilities).all(axis=1))
-
-    def __getitem__(self, rows: np.ndarray) -> "Predictions":
-        """Select rows by a mask."""
-        probabilities = None if self.probabilities is None else self.probabilities[rows]
-        return Predictions(self.series[rows], self.time[rows], self.value[rows], probabilities)
 
 
 class AbstractTask(abc.ABC):
@@ -65,11 +42,11 @@ class AbstractTask(abc.ABC):
         """The query times (None for the ends of series), and the true values row by row."""
 
     @abc.abstractmethod
-    def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predictions:
+    def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> "Predictions":
         """Predictions of an estimator at query times, by default at the ends of series; rows may lack one."""
 
     @abc.abstractmethod
-    def scores(self, truth: Any, predictions: Predictions, classes: Sequence[Any] | None) -> dict[str, float]:
+    def scores(self, truth: Any, predictions: "Predictions", classes: Sequence[Any] | None) -> dict[str, float]:
         """What `evaluate` prints: the name of each score and its value."""
 
     @abc.abstractmethod
@@ -77,14 +54,8 @@ class AbstractTask(abc.ABC):
         """The best constant prediction: the share of each class, or the mean of each output."""
 
     @abc.abstractmethod
-    def constant(self, prior: Sequence[float], rows: int, classes: Sequence[Any] | None) -> Predictions:
+    def constant(self, prior: Sequence[float], rows: int, classes: Sequence[Any] | None) -> "Predictions":
         """The prior as the prediction of every row."""
-
-    @abc.abstractmethod
-    def columns(
-        self, outputs: Sequence[str], classes: Sequence[Any] | None
-    ) -> Mapping[str, Callable[[Predictions], Any]]:
-        """The columns of a table of predictions, and how to compute each."""
 
     @abc.abstractmethod
     def to_json(self, outputs: Sequence[str], classes: Sequence[Any] | None) -> Callable[[np.ndarray], Any]:
@@ -106,14 +77,15 @@ class Classify(AbstractTask):
         """The class of every series, at its end."""
         return None, list(targets)
 
-    def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predictions:
+    def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> "Predictions":
         """The most probable class, with probabilities, at the end of every series."""
-        _refuse_query_times(at)
-        found = _those_that_are_finite(lambda: estimator.predict_proba(streams))
-        value = estimator.classes_[found.argmax(axis=1)]
-        return Predictions(np.arange(len(streams)), streams.horizon, value, found)
+        from logcde.scale.predictions import predict
 
-    def scores(self, truth: Any, predictions: Predictions, classes: Sequence[Any] | None) -> dict[str, float]:
+        if at is not None:
+            refuse_query_times()
+        return predict(estimator, streams)
+
+    def scores(self, truth: Any, predictions: "Predictions", classes: Sequence[Any] | None) -> dict[str, float]:
         """Scores of the probabilities, see `classification_scores`."""
         assert predictions.probabilities is not None
         return classification_scores(truth, predictions.probabilities, classes or ())
@@ -122,18 +94,13 @@ class Classify(AbstractTask):
         """The share of each class among the true ones."""
         return [float(np.mean([one == other for other in truth])) for one in classes or ()]
 
-    def constant(self, prior: Sequence[float], rows: int, classes: Sequence[Any] | None) -> Predictions:
+    def constant(self, prior: Sequence[float], rows: int, classes: Sequence[Any] | None) -> "Predictions":
         """The most frequent class."""
+        from logcde.scale.predictions import Predictions
+
         probabilities = np.tile(np.asarray(prior), (rows, 1))
         value = np.array(classes)[probabilities.argmax(axis=1)]
         return Predictions(np.arange(rows), np.zeros(rows), value, probabilities)
-
-    def columns(
-        self, outputs: Sequence[str], classes: Sequence[Any] | None
-    ) -> Mapping[str, Callable[[Predictions], Any]]:
-        """The class, and the probability of every class."""
-        each = {f"probability_{one}": _probability(number) for number, one in enumerate(classes or ())}
-        return {"prediction": lambda predictions: predictions.value, **each}
 
     def to_json(self, outputs: Sequence[str], classes: Sequence[Any] | None) -> Callable[[np.ndarray], Any]:
         """From logits to the class, and the probability of every class."""
@@ -159,7 +126,7 @@ class AbstractNumericTask(AbstractTask):
         """One stratum for all series."""
         return np.zeros(count, np.int64)
 
-    def scores(self, truth: Any, predictions: Predictions, classes: Sequence[Any] | None) -> dict[str, float]:
+    def scores(self, truth: Any, predictions: "Predictions", classes: Sequence[Any] | None) -> dict[str, float]:
         """Scores of the predicted numbers, see `regression_scores`."""
         return regression_scores(truth, predictions.value)
 
@@ -167,8 +134,10 @@ class AbstractNumericTask(AbstractTask):
         """The mean of each output, missing ones left out."""
         return np.nanmean(truth, axis=0).tolist()
 
-    def constant(self, prior: Sequence[float], rows: int, classes: Sequence[Any] | None) -> Predictions:
+    def constant(self, prior: Sequence[float], rows: int, classes: Sequence[Any] | None) -> "Predictions":
         """The means."""
+        from logcde.scale.predictions import Predictions
+
         return Predictions(np.arange(rows), np.zeros(rows), np.tile(np.asarray(prior), (rows, 1)))
 
     def to_json(self, outputs: Sequence[str], classes: Sequence[Any] | None) -> Callable[[np.ndarray], Any]:
@@ -186,17 +155,13 @@ class Regress(AbstractNumericTask):
         """The number of every series, at its end."""
         return None, np.asarray(targets, np.float64)[:, None]
 
-    def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predictions:
+    def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> "Predictions":
         """The number at the end of every series."""
-        _refuse_query_times(at)
-        found = _those_that_are_finite(lambda: estimator.predict(streams))
-        return Predictions(np.arange(len(streams)), streams.horizon, found[:, None])
+        from logcde.scale.predictions import predict
 
-    def columns(
-        self, outputs: Sequence[str], classes: Sequence[Any] | None
-    ) -> Mapping[str, Callable[[Predictions], Any]]:
-        """The number."""
-        return {"prediction": _output(0)}
+        if at is not None:
+            refuse_query_times()
+        return predict(estimator, streams)
 
 
 class Forecast(AbstractNumericTask):
@@ -212,47 +177,22 @@ class Forecast(AbstractNumericTask):
         asked = queries_of_targets(streams if targets is None else targets)
         return asked, asked.targets
 
-    def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> Predictions:
+    def predict(self, estimator: Any, streams: "Streams", at: Any = None) -> "Predictions":
         """All outputs at the query times, by default at the end of every series."""
-        from logcde.estimators.queries import queries_at
-        from logcde.streams.ragged import owners
+        from logcde.scale.predictions import predict
 
-        asked = queries_at(at, streams)
-        found = _those_that_are_finite(lambda: estimator.predict(streams, at=asked))
-        return Predictions(owners(asked.offsets), asked.times, found[asked.present])
-
-    def columns(
-        self, outputs: Sequence[str], classes: Sequence[Any] | None
-    ) -> Mapping[str, Callable[[Predictions], Any]]:
-        """All outputs."""
-        return {f"prediction_{name}": _output(number) for number, name in enumerate(outputs)}
+        return predict(estimator, streams, at)
 
 
 TASKS: dict[TaskName, AbstractTask] = {"classify": Classify(), "regress": Regress(), "forecast": Forecast()}
 
 
-def _those_that_are_finite(predict: Callable[[], np.ndarray]) -> np.ndarray:
-    """Predictions, NaN for series whose own are not finite: they do not stop the others."""
-    try:
-        return predict()
-    except NonFinitePredictionError as error:
-        return error.predictions
-
-
-def _refuse_query_times(at: Any) -> None:
-    if at is not None:
-        raise TableError(
-            "--at and --every are for forecasts; this model predicts once for each series, at its end.",
-            "To predict at other times, use logcde stream, or a table that ends there.",
-        )
-
-
-def _probability(number: int) -> Callable[[Predictions], Any]:
-    return lambda predictions: predictions.probabilities[:, number]  # type: ignore[index]
-
-
-def _output(number: int) -> Callable[[Predictions], Any]:
-    return lambda predictions: predictions.value[:, number]
+def refuse_query_times() -> NoReturn:
+    """Refuse query times of a model that predicts once for each series."""
+    raise TableError(
+        "--at and --every are for forecasts; this model predicts once for each series, at its end.",
+        "To predict at other times, use logcde stream, or a table that ends there.",
+    )
 
 
 def classification_scores(truth: Sequence[Any], probabilities: np.ndarray, classes: Sequence[Any]) -> dict[str, float]:

@@ -8,100 +8,25 @@ whose series are scattered, such as one sorted by time, is first split into temp
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
-from jaxtyping import Bool, Int64, Shaped
+from jaxtyping import Int64
 
 from logcde._files import scratch_folder
 from logcde.errors import TableError
-from logcde.streams.clock import Stamps, Time
-from logcde.streams.faults import Places, check_horizon
+from logcde.streams.file_summary import Layout as Layout
+from logcde.streams.file_summary import Report as Report
+from logcde.streams.file_summary import Summary, read_pieces, series_codes, settled, summarise
+from logcde.streams.file_summary import quiet as quiet
 from logcde.streams.files import PIECE, AbstractTable
-from logcde.streams.frames import arrow, labelled, read_column, read_long, read_wide, unobserved
-from logcde.streams.ingest import ReadOptions, assemble
-from logcde.streams.labels import encode_column, id_array
-from logcde.streams.rows import Earliest
+from logcde.streams.frames import arrow
+from logcde.streams.ingest import ReadOptions
 from logcde.streams.schema import Schema
-from logcde.streams.stamps import ClockOptions, time_rows
 from logcde.streams.streams import Streams
-from logcde.streams.texts import Restart, Texts
-
-Report: TypeAlias = Callable[[int], None]
-"""A progress callback, called for every piece with its number of rows."""
-
-
-def quiet(rows: int) -> None:
-    """Report nothing."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Layout:
-    """The columns of a long or a wide table. Make one with `long` or `wide`.
-
-    Attributes:
-        series: The column of series ids; None if all rows are one series.
-        time: The column of stamps.
-        values: The columns of values: one in a long table, one for each channel in a wide one.
-        channel: The column of channel names of a long table; None for a wide one.
-        channels: The names of all channels in order; None if they are those seen, sorted.
-    """
-
-    series: str | None
-    time: str
-    values: tuple[str, ...]
-    channel: str | None
-    channels: tuple[str, ...] | None
-
-    @classmethod
-    def long(
-        cls,
-        series: str | None = "series",
-        time: str = "time",
-        channel: str = "channel",
-        value: str = "value",
-        channels: tuple[str, ...] | None = None,
-    ) -> "Layout":
-        """A table with one observation in each row.
-
-        >>> Layout.long("patient", "hours").columns
-        ('patient', 'channel', 'hours', 'value')
-        """
-        return cls(series, time, (value,), channel, channels)
-
-    @classmethod
-    def wide(cls, channels: tuple[str, ...], series: str | None = "series", time: str = "time") -> "Layout":
-        """A table with one stamp in each row and one channel in each column of values.
-
-        >>> Layout.wide(("pulse", "temp"), series=None).columns
-        ('time', 'pulse', 'temp')
-        """
-        return cls(series, time, channels, None, channels)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The columns of series ids and channel names."""
-        return tuple(label for label in (self.series, self.channel) if label is not None)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns to read."""
-        return (*self.labels, self.time, *self.values)
-
-    def read(self, table: Any, options: ReadOptions) -> Streams:
-        """The streams of a frame, as by `Streams.from_frame` or `Streams.from_wide`."""
-        names = self.channels if options.schema is None else None
-        if self.channel is None:
-            return assemble(Streams, read_wide(table, self.series, self.time, names, {}, options))
-        value = self.values[0]
-        return assemble(Streams, read_long(table, self.series, self.time, self.channel, value, names, {}, options))
-
-    def missing(self, table: nw.DataFrame) -> Bool[np.ndarray, "row column"]:
-        """The mask of missing values, by row and column of values."""
-        return np.stack([unobserved(table[value]) for value in self.values], axis=1)
+from logcde.streams.texts import Texts
 
 
 class Piece(NamedTuple):
@@ -147,8 +72,8 @@ class Scan:
 
     def pieces(self, report: Report = quiet, rows: int = PIECE) -> Iterator[Piece]:
         """Iterate over the rows again."""
-        for _, _, table in _pieces(self.file, self.layout, self.texts, report, rows):
-            codes, labels = _series(table, self.layout)
+        for _, _, table in read_pieces(self.file, self.layout, self.texts, report, rows):
+            codes, labels = series_codes(table, self.layout)
             yield Piece(table.to_native(), np.array([self.numbers[label] for label in labels], np.int64)[codes])
 
     def read(self, table: Any) -> Streams:
@@ -183,132 +108,34 @@ def scan(
     >>> found.schema.channels, found.sizes.tolist(), found.missing, found.options.horizon
     (('a', 'b'), [2, 1], {'a': 1, 'b': 0}, 1.0)
     """
-    texts = Texts(layout.labels if file.untyped else (), layout.time, epoch)
-    while True:
-        seen = _Seen(layout)
-        try:
-            for start, stop, table in _pieces(file, layout, texts, report, rows):
-                seen.add(start, table)
-                seen.rows = stop
-            break
-        except Restart:
-            continue
-    if not seen.numbers:
-        raise TableError(f"{file.path} has columns but no rows with a series.", "There is nothing to read.")
-    count = len(seen.numbers)
+    seen = summarise(file, layout, epoch=epoch, report=report, rows=rows)
+    return scan_of(file, layout, seen, settled(seen, layout, options))
+
+
+def scan_of(
+    file: AbstractTable, layout: Layout, seen: Summary, options: ReadOptions, texts: Texts | None = None
+) -> Scan:
+    """The scan of a file from its summary.
+
+    Args:
+        file: The file.
+        layout: The meaning of its columns.
+        seen: Its summary.
+        options: How to read any part of it.
+        texts: The types of its columns of text, where those of the file alone are not meant.
+    """
     return Scan(
         file=file,
         layout=layout,
-        texts=texts,
+        texts=seen.texts if texts is None else texts,
         numbers=seen.numbers,
         rows=seen.rows,
-        sizes=seen.sizes[:count],
-        first=seen.first[:count],
-        last=seen.last[:count],
+        sizes=seen.sizes,
+        first=seen.first,
+        last=seen.last,
         missing={str(name): seen.missing[name] for name in sorted(seen.missing)},
-        options=_settled(seen, file, layout, options),
+        options=options,
     )
-
-
-class _Seen:
-    """What a scan has found so far."""
-
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
-        self.numbers: dict[Any, int] = {}
-        self.missing: dict[Any, int] = dict.fromkeys(() if layout.channel else layout.values, 0)
-        self.rows = 0
-        self.sizes = self.first = self.last = np.zeros(0, np.int64)
-        self.low = self.high = np.zeros(0)
-        self.stamps = Stamps(np.zeros(0))
-
-    def add(self, start: int, table: nw.DataFrame) -> None:
-        codes, labels = _series(table, self.layout)
-        number = np.array([self.numbers.setdefault(label, len(self.numbers)) for label in labels], np.int64)
-        gone = self.layout.missing(table)
-        self._count(table, gone)
-        self.stamps = read_column(table[self.layout.time])
-        array = self.stamps.array
-        known = ~gone.all(axis=1) & (np.isfinite(array) if array.dtype.kind == "f" else ~np.isnat(array))
-        ticks = array if array.dtype.kind == "f" else array.view(np.int64)
-        self._grow(ticks.dtype)
-        series = number[codes]
-        where = start + np.arange(len(series))
-        np.add.at(self.sizes, series, 1)
-        np.minimum.at(self.first, series, where)
-        np.maximum.at(self.last, series, where)
-        np.minimum.at(self.low, series[known], ticks[known])
-        np.maximum.at(self.high, series[known], ticks[known])
-
-    def _count(self, table: nw.DataFrame, gone: np.ndarray) -> None:
-        """Count rows without a value, by channel."""
-        if self.layout.channel is None:
-            for name, count in zip(self.layout.values, gone.sum(axis=0).tolist(), strict=True):
-                self.missing[name] += count
-            return
-        codes, labels = encode_column(table[self.layout.channel], "channel")
-        counts = np.bincount(codes[gone[:, 0]], minlength=len(labels))
-        for name, count in zip(labels.tolist(), counts.tolist(), strict=True):
-            self.missing[name] = self.missing.get(name, 0) + count
-
-    def _grow(self, dtype: np.dtype) -> None:
-        """Grow the arrays to twice the number of series known."""
-        low, high = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
-        if len(self.numbers) <= len(self.sizes):
-            return
-        more = 2 * len(self.numbers) - len(self.sizes)
-        self.sizes = np.append(self.sizes, np.zeros(more, np.int64))
-        self.first = np.append(self.first, np.full(more, np.iinfo(np.int64).max))
-        self.last = np.append(self.last, np.zeros(more, np.int64))
-        self.low = np.append(self.low.astype(dtype), np.full(more, high, dtype))
-        self.high = np.append(self.high.astype(dtype), np.full(more, low, dtype))
-
-
-def _pieces(
-    file: AbstractTable, layout: Layout, texts: Texts, report: Report, rows: int
-) -> Iterator[tuple[int, int, nw.DataFrame]]:
-    """Labelled rows of each piece, with the positions of its first row and of the first row after it."""
-    start = 0
-    for piece in file.pieces(layout.columns, layout.values, rows):
-        table = nw.from_native(texts(piece), eager_only=True)
-        yield start, start + len(piece), labelled(table, layout.labels, layout.values, start)
-        start += len(piece)
-        report(len(piece))
-
-
-def _series(table: nw.DataFrame, layout: Layout) -> tuple[Shaped[np.ndarray, "row"], list]:
-    """Codes of the series, and their ids."""
-    if layout.series is None:
-        return np.zeros(len(table), np.int64), [0]
-    encoded = encode_column(table[layout.series], "series")
-    return encoded.codes, encoded.labels.tolist()
-
-
-def _settled(seen: _Seen, file: AbstractTable, layout: Layout, options: ReadOptions) -> ReadOptions:
-    """Options with the channels, the clock and the horizon of the whole file."""
-    ids = id_array(list(seen.numbers))
-    known = np.flatnonzero(seen.low[: len(ids)] <= seen.high[: len(ids)])
-    extremes = np.concatenate([seen.low[known], seen.high[known]])
-    if seen.stamps.array.dtype.kind != "f":
-        extremes = extremes.view(seen.stamps.array.dtype)
-    stamps = Stamps(extremes, seen.stamps.zone)
-    observed = np.ones(len(stamps.array), bool)
-    timing = time_rows(stamps, np.tile(known, 2), observed, ids, options.clock, options.horizon)
-    schema = Schema(_channels(seen, file, layout), timing.clock)
-    horizon = options.horizon
-    if horizon is None:
-        horizon = Time(check_horizon(None, timing.times, Places(ids, schema, timing.origins))[0])
-    clock = ClockOptions(None, options.clock.origin if timing.clock.per_series else Earliest(), timing.clock)
-    return dataclasses.replace(options, horizon=horizon, schema=schema, clock=clock)
-
-
-def _channels(seen: _Seen, file: AbstractTable, layout: Layout) -> tuple[str, ...]:
-    """The names of channels, in the order of `Streams.from_frame`: as given, of an Enum, or sorted."""
-    if layout.channels is not None:
-        return layout.channels
-    if layout.channel is not None and layout.channel in file.categories:
-        return file.categories[layout.channel]
-    return tuple(str(name) for name in sorted(seen.missing))
 
 
 MOST_FILES = 200

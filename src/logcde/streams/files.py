@@ -12,10 +12,11 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from logcde.errors import Remedy, TableError
 from logcde.streams.frames import arrow
+from logcde.streams.locations import Location, location, opened, tables_at
 from logcde.streams.schema import missing
 from logcde.streams.texts import Texts
 
@@ -41,11 +42,11 @@ class AbstractTable(abc.ABC):
         untyped: Whether the file holds only text, so that types must be inferred.
     """
 
-    path: Path
+    path: Location
     types: Mapping[str, Any]
     rows: int | None
     categories: Mapping[str, tuple[str, ...]]
-    untyped: ClassVar[bool]
+    untyped: bool
 
     @abc.abstractmethod
     def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
@@ -58,7 +59,7 @@ class AbstractTable(abc.ABC):
         """
 
 
-def open_table(path: str | Path) -> AbstractTable:
+def open_table(path: str | Location) -> AbstractTable:
     """Open a table: Parquet if the file begins like one, otherwise CSV if its name says so (.csv, .tsv, .txt, or .gz).
 
     >>> import tempfile
@@ -68,11 +69,11 @@ def open_table(path: str | Path) -> AbstractTable:
     ...     next(table.pieces(["x"], ["x"]))["x"].to_pylist(), list(table.types)
     ([2.5], ['id', 'x'])
     """
-    path = Path(path)
+    path = location(path)
     start = _first_bytes(path)
     if start == MAGIC:
         return open_parquet(path)
-    if (Path(path.stem) if path.suffix == ".gz" else path).suffix in TEXT_ENDINGS:
+    if Path(path.stem if path.suffix == ".gz" else path.name).suffix in TEXT_ENDINGS:
         return open_csv(path)
     raise TableError(
         f"{path} is not a Parquet file: it begins with {start!r} and not with {MAGIC!r}.",
@@ -80,30 +81,30 @@ def open_table(path: str | Path) -> AbstractTable:
     )
 
 
-def open_parquet(path: str | Path) -> "ParquetTable":
+def open_parquet(path: str | Location) -> "ParquetTable":
     """Open a Parquet file, whatever its name."""
-    path = Path(path)
+    path = location(path)
     start, pyarrow = _first_bytes(path), arrow()
     if start != MAGIC:
         raise TableError(
             f"{path} is not a Parquet file: it begins with {start!r} and not with {MAGIC!r}.",
             "Convert it to Parquet, or read it as what it is.",
         )
-    with readable(path), pyarrow.parquet.ParquetFile(path) as file:
+    with readable(path), opened(path) as content, pyarrow.parquet.ParquetFile(content) as file:
         schema = file.schema_arrow
         return ParquetTable(path, _types(path, schema), file.metadata.num_rows, _categories(schema))
 
 
-def open_csv(path: str | Path) -> "CsvTable":
+def open_csv(path: str | Location) -> "CsvTable":
     """Open a CSV file, whatever its name; the separator is the most frequent of , ; tab and | in its first line."""
-    path = Path(path)
+    path = location(path)
     _first_bytes(path)
     with readable(path):
         header = _first_line(path)
         separator = max(SEPARATORS, key=header.count)
         # A block must hold the longest line, which is not known: much more than the header is a fair guess.
         table = CsvTable(path, {}, separator, 16 * len(header))
-        with table.reader(None, BUFFER) as reader:
+        with opened(path) as content, table.reader(content, None, BUFFER) as reader:
             return dataclasses.replace(table, types=_types(path, reader.schema))
 
 
@@ -130,7 +131,7 @@ def read_columns(
 
 
 @contextlib.contextmanager
-def readable(path: Path) -> Iterator[None]:
+def readable(path: Location) -> Iterator[None]:
     """Raise errors about reading a file as `TableError`."""
     pyarrow = arrow()
     try:
@@ -151,16 +152,20 @@ def readable(path: Path) -> Iterator[None]:
 class ParquetTable(AbstractTable):
     """A Parquet file."""
 
-    untyped = False
-    path: Path
+    path: Location
     types: Mapping[str, Any]
     rows: int | None
     categories: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    untyped: bool = False
 
     def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
         """Batches of rows. Dictionaries become the text that they stand for, since they differ between pieces."""
         pyarrow = arrow()
-        with readable(self.path), pyarrow.parquet.ParquetFile(self.path, buffer_size=BUFFER) as file:
+        with (
+            readable(self.path),
+            opened(self.path) as content,
+            pyarrow.parquet.ParquetFile(content, buffer_size=BUFFER) as file,
+        ):
             sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             # One reader of all row groups would keep its buffers of each until the end.
             for groups in _runs(sizes, rows):
@@ -176,13 +181,13 @@ class ParquetTable(AbstractTable):
 class CsvTable(AbstractTable):
     """A CSV file. Columns that do not hold numbers are text, as in the file, and missing where it is empty."""
 
-    untyped = True
-    path: Path
+    path: Location
     types: Mapping[str, Any]
     separator: str
     longest: int
     rows: int | None = None
     categories: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    untyped: bool = True
 
     def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
         """Blocks of lines. Numbers are float64, or Boolean where the column holds true and false."""
@@ -192,7 +197,7 @@ class CsvTable(AbstractTable):
         numeric = {**dict.fromkeys(numbers, number), **dict.fromkeys(truth, pyarrow.bool_())}
         types = {name: numeric.get(name, text) for name in columns}
         options = pyarrow.csv.ConvertOptions(include_columns=list(types), column_types=types)
-        with readable(self.path), self.reader(options, 64 * rows) as reader:
+        with readable(self.path), opened(self.path) as content, self.reader(content, options, 64 * rows) as reader:
             for batch in reader:
                 table = pyarrow.Table.from_batches([batch])
                 for place, field in enumerate(table.schema):
@@ -201,17 +206,114 @@ class CsvTable(AbstractTable):
                         table = table.set_column(place, field.name, filled)
                 yield table
 
-    def reader(self, options: Any, size: int) -> Any:
+    def reader(self, content: Any, options: Any, size: int) -> Any:
         """pyarrow's reader of one block of bytes after another."""
         csv = arrow().csv
         parse = csv.ParseOptions(delimiter=self.separator)
         try:
-            return csv.open_csv(self.path, csv.ReadOptions(block_size=max(size, self.longest)), parse, options)
+            return csv.open_csv(content, csv.ReadOptions(block_size=max(size, self.longest)), parse, options)
         except arrow().ArrowInvalid as error:
             wrong = re.search(r"CSV column #(\d+): .* invalid value '(.*)'", str(error))
             if wrong is None or not self.types:
                 raise
             raise not_numbers(list(self.types)[int(wrong[1])], wrong[2]) from error
+
+
+@dataclasses.dataclass(frozen=True)
+class ManyTables(AbstractTable):
+    """Tables with the same columns, one after another: the files of a folder or a pattern, which is their path."""
+
+    path: Location
+    types: Mapping[str, Any]
+    rows: int | None
+    categories: Mapping[str, tuple[str, ...]]
+    untyped: bool
+    parts: tuple[AbstractTable, ...]
+
+    def pieces(self, columns: Sequence[str], numbers: Sequence[str], rows: int = PIECE) -> Iterator[Any]:
+        """The pieces of each table, with columns of the types that all have in common."""
+        for part in self.parts:
+            for piece in part.pieces(columns, numbers, rows):
+                for place, field in enumerate(piece.schema):
+                    common = self.types[field.name]
+                    if not self.untyped and field.type != common and not arrow().types.is_dictionary(common):
+                        piece = piece.set_column(place, field.name, piece[place].cast(common))
+                yield piece
+
+
+def open_tables(given: str | Location) -> AbstractTable:
+    """Open a table, or all tables of a folder or a pattern as one.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, row in (("a.csv", "p,1"), ("b.csv", "q,2.5")):
+    ...         _ = Path(folder, name).write_text(f"id,x\\n{row}\\n")
+    ...     table = open_tables(folder)
+    ...     [piece["x"].to_pylist() for piece in table.pieces(["x"], ["x"])], table.types["x"]
+    ([[1.0], [2.5]], DataType(double))
+    """
+    files = tables_at(given)
+    parts = tuple(open_table(file) for file in files)
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    for part in parts[1:]:
+        check_alike(first, part)
+    types = {name: _common_type(name, parts) for name in first.types}
+    rows = [part.rows for part in parts]
+    return ManyTables(
+        path=location(given),
+        types=types,
+        rows=None if None in rows else sum(row or 0 for row in rows),
+        categories=_common_categories(parts),
+        untyped=first.untyped,
+        parts=parts,
+    )
+
+
+def check_alike(first: AbstractTable, other: AbstractTable) -> None:
+    """Refuse a table that is not of the same kind and columns as the first one."""
+    if first.untyped != other.untyped:
+        kinds = {True: "CSV", False: "Parquet"}
+        raise TableError(
+            f"{first.path} is {kinds[first.untyped]}, but {other.path} is {kinds[other.untyped]}.",
+            "Files that are read as one table are all Parquet, or all CSV.",
+        )
+    differing = sorted(set(first.types) ^ set(other.types))
+    if differing:
+        has, lacks = (first, other) if differing[0] in first.types else (other, first)
+        raise TableError(
+            f"{has.path} has a column {differing[0]!r}, which {lacks.path} does not have.",
+            "Files that are read as one table have the same columns.",
+        )
+
+
+def _common_type(name: str, parts: Sequence[AbstractTable]) -> Any:
+    """The type that the column has in all tables, or that holds what they have."""
+    pyarrow = arrow()
+    types = list(dict.fromkeys(part.types[name] for part in parts))
+    if len(types) == 1:
+        return types[0]
+    if parts[0].untyped and pyarrow.string() in types:
+        return pyarrow.string()  # types of CSV files are guesses
+    plain = [one.value_type if pyarrow.types.is_dictionary(one) else one for one in types]
+    schemas = [pyarrow.schema([(name, one)]) for one in plain]
+    try:
+        return pyarrow.unify_schemas(schemas, promote_options="permissive").field(name).type
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+        one, other = (next(part for part in parts if part.types[name] == kind) for kind in types[:2])
+        raise TableError(
+            f"The column {name!r} is of type {types[0]} in {one.path}, but of type {types[1]} in {other.path}.",
+            "Convert it to one type.",
+        ) from error
+
+
+def _common_categories(parts: Sequence[AbstractTable]) -> dict[str, tuple[str, ...]]:
+    """Categories of columns that are an Enum in all tables, those of the first ones first."""
+    shared = set.intersection(*(set(part.categories) for part in parts))
+    return {
+        name: tuple(dict.fromkeys(one for part in parts for one in part.categories[name])) for name in sorted(shared)
+    }
 
 
 def not_numbers(column: str, found: str) -> TableError:
@@ -232,7 +334,7 @@ def _runs(sizes: Sequence[int], rows: int) -> Iterator[list[int]]:
         yield run
 
 
-def _types(path: Path, schema: Any) -> dict[str, Any]:
+def _types(path: Location, schema: Any) -> dict[str, Any]:
     types = dict(zip(schema.names, schema.types, strict=True))
     if len(types) < len(schema.names):
         twice = next(name for name in schema.names if schema.names.count(name) > 1)
@@ -255,7 +357,7 @@ def _categories(schema: Any) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _first_bytes(path: Path) -> bytes:
+def _first_bytes(path: Location) -> bytes:
     if path.is_dir():
         raise TableError(f"{path} is a folder.", "Give one file, Parquet or CSV.")
     if path.exists() and not path.is_file():
@@ -267,8 +369,8 @@ def _first_bytes(path: Path) -> bytes:
     return start
 
 
-def _first_line(path: Path) -> str:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+def _first_line(path: Location) -> str:
+    with path.open("rb") as content, gzip.open(content) if path.suffix == ".gz" else content as file:
         line = file.readline(LONGEST_HEADER + 1)
     if len(line) > LONGEST_HEADER:
         raise TableError(

@@ -50,6 +50,19 @@ class Texts:
         self._first = self._zone = ""
         self._guessed = self._converted = False
 
+    @classmethod
+    def merged(cls, every: "Sequence[Texts]") -> "Texts":
+        """The types that fit the texts of several files, each of which has been read to its end."""
+        whole = cls((), every[0]._time, every[0]._epoch)
+        for one in every:
+            for name, candidates in one._candidates.items():
+                known = whole._candidates.setdefault(name, candidates)
+                if known[-1] == candidates[-1]:  # Types are tried from the narrowest to the widest.
+                    whole._candidates[name] = min(known, candidates, key=len)
+            if not whole._first:
+                whole._first, whole._zone = one._first, one._zone
+        return whole
+
     def __call__(self, piece: Any) -> Any:
         """Convert a piece; raises `Restart` if earlier ones must be read again."""
         for name in (*self._candidates, self._time):

@@ -19,3 +19,5 @@ from logcde.train.options import Steps as Steps
 from logcde.train.records import Evaluation as Evaluation
 from logcde.train.records import Result as Result
 from logcde.train.records import Summary as Summary
+from logcde.train.shards import Shards as Shards
+from logcde.train.shards import fit_shards as fit_shards

@@ -308,6 +308,7 @@ class BatchOrder:
         width: Rows of a mini-batch with padding: a multiple of the number of devices.
         seed: Seed of the shuffling.
         versions: Versions of each series in a bucket, one of which is drawn whenever the series is in a batch.
+        one_by_one: Whether all steps of a bucket come one after another, and the buckets in a new order every epoch.
 
     >>> order = BatchOrder(sizes=(5, 2), batch=2, width=2, seed=(7,))
     >>> order.per_epoch
@@ -322,6 +323,7 @@ class BatchOrder:
     width: int
     seed: tuple[int, ...]
     versions: int = 1
+    one_by_one: bool = False
 
     @property
     def per_epoch(self) -> int:
@@ -359,6 +361,9 @@ def _shuffled_epoch(order: BatchOrder, number: int) -> tuple[np.ndarray, np.ndar
     bucket = np.repeat(np.arange(len(order.sizes), dtype=np.int32), [-(-size // order.batch) for size in order.sizes])
     rows = np.concatenate([cut_into_batches(rng.permutation(size), order.batch, order.width) for size in order.sizes])
     shuffled = rng.permutation(len(bucket))
+    if order.one_by_one:
+        turn = rng.permutation(len(order.sizes))
+        shuffled = shuffled[np.argsort(turn[bucket[shuffled]], kind="stable")]
     bucket, rows = bucket[shuffled], rows[shuffled]
     if order.versions > 1:
         version = rng.integers(order.versions, size=rows.shape, dtype=np.int32)

@@ -4,6 +4,7 @@ A step that is not finite ends the call of the compiled program before it. The r
 state, that of the last evaluation whose numbers were all finite, and goes on with updates of half the size.
 """
 
+import abc
 import contextlib
 import dataclasses
 import logging
@@ -28,7 +29,7 @@ from logcde.train.data import BatchOrder, Examples
 from logcde.train.losses import AbstractMeasure
 from logcde.train.parallel import AXIS, agree_across_processes, broadcast_from_main, is_main_process, put_on_mesh
 from logcde.train.records import RunProgress, Summary
-from logcde.train.steps import Evaluator, Parameters, StepBatches, StepState, TrainStep, run_steps
+from logcde.train.steps import AbstractEvaluator, Parameters, StepBatches, StepState, TrainStep, run_steps
 
 CALL_SECONDS = 0.5
 GROWTH = 8
@@ -54,6 +55,14 @@ class TrainingState:
     progress: RunProgress
 
 
+class AbstractBucketReader(abc.ABC):
+    """Training data of which one bucket is on the devices at a time."""
+
+    @abc.abstractmethod
+    def at(self, number: int) -> tuple[Examples, ...]:
+        """A bucket, as the only one of a tuple. All have one shape."""
+
+
 @dataclasses.dataclass(frozen=True)
 class TrainingLoop:
     """A training run: everything that does not change while it lasts.
@@ -61,7 +70,7 @@ class TrainingLoop:
     Attributes:
         train_step: One optimiser step.
         order: The series of each step.
-        buckets: The training data, on the devices.
+        buckets: The training data, on the devices; or what reads them, one bucket at a time.
         key: Key of the run.
         evaluator: Computes measures on the validation series, None without any.
         selector: The measure that selects the model.
@@ -77,9 +86,9 @@ class TrainingLoop:
 
     train_step: TrainStep
     order: BatchOrder
-    buckets: tuple[Examples, ...]
+    buckets: tuple[Examples, ...] | AbstractBucketReader
     key: PRNGKeyArray
-    evaluator: Evaluator | None
+    evaluator: AbstractEvaluator | None
     selector: AbstractMeasure
     latest: bool
     steps: int
@@ -148,8 +157,14 @@ class TrainingLoop:
     def _run_steps(self, state: TrainingState, count: int, call_length: "CallLength") -> TrainingState:
         mesh, progress = self.train_step.mesh, state.progress
         bucket, rows = self.order.steps(progress.step, count)
+        buckets = self.buckets
+        if isinstance(buckets, AbstractBucketReader):
+            # A call takes its steps from one bucket, which is then the only one.
+            first, count = int(bucket[0]), int(np.argmax(np.append(bucket[:count] != bucket[0], True)))
+            buckets, bucket, rows = buckets.at(first), np.zeros_like(bucket), rows.copy()
+            rows[count:] = -1
         batches = StepBatches(
-            self.buckets,
+            buckets,
             put_on_mesh(mesh, bucket),
             put_on_mesh(mesh, rows, None, AXIS),
             put_on_mesh(mesh, np.asarray(count, np.int32)),
@@ -231,7 +246,7 @@ class TrainingLoop:
             epochs=progress.step / self.order.per_epoch,
             seconds=round(progress.seconds, 3),
             training_series=sum(self.order.sizes),
-            validation_series=0 if self.evaluator is None else sum(map(len, self.evaluator.buckets)),
+            validation_series=0 if self.evaluator is None else self.evaluator.series,
             parameters=sum(leaf.size for leaf in jax.tree.leaves(state.best)),
             loss=self.train_step.loss.name,
             metric=self.selector.name,

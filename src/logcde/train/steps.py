@@ -5,6 +5,7 @@ program: calls of any length give the same bits. Every device takes its part of 
 gradients are added over devices, and divided only then.
 """
 
+import abc
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -226,8 +227,21 @@ def gather_rows(bucket: Examples, rows: Int[Array, "row"]) -> Examples:
     return eqx.tree_at(lambda tree: tree.inputs.length, batch, length)
 
 
+class AbstractEvaluator(abc.ABC):
+    """Computes measures on validation series."""
+
+    @property
+    @abc.abstractmethod
+    def series(self) -> int:
+        """Number of series."""
+
+    @abc.abstractmethod
+    def __call__(self, parameters: Parameters) -> dict[str, float]:
+        """The measures of a model with these parameters, by name."""
+
+
 @dataclasses.dataclass(frozen=True)
-class Evaluator:
+class Evaluator(AbstractEvaluator):
     """Computes measures on a fixed set of examples, which are on all devices.
 
     Attributes:
@@ -250,15 +264,37 @@ class Evaluator:
     ) -> "Evaluator":
         """Sort examples into buckets, cut these into batches, and put them on the devices."""
         buckets = buckets_of(examples, batching)
+        sizes = tuple(len(bucket) for bucket in buckets)
+        return Evaluator.of_buckets(rest, measures, put_on_mesh(mesh, buckets), sizes, batching, mesh)
+
+    @staticmethod
+    def of_buckets(
+        rest: Parameters,
+        measures: tuple[AbstractMeasure, ...],
+        buckets: tuple[Examples, ...],
+        sizes: tuple[int, ...],
+        batching: Batching,
+        mesh: Mesh,
+    ) -> "Evaluator":
+        """Cut the first series of each bucket, as many as `sizes` says, into batches. Buckets are on the devices."""
         width = round_up_to_devices(batching.size, mesh)
-        rows = tuple(cut_into_batches(np.arange(len(bucket)), batching.size, width) for bucket in buckets)
-        return Evaluator(rest, measures, put_on_mesh(mesh, buckets), put_on_mesh(mesh, rows, None, AXIS), mesh)
+        rows = tuple(cut_into_batches(np.arange(size), batching.size, width) for size in sizes)
+        return Evaluator(rest, measures, buckets, put_on_mesh(mesh, rows, None, AXIS), mesh)
+
+    @property
+    def series(self) -> int:
+        """Number of series."""
+        return sum(map(len, self.buckets))
 
     def __call__(self, parameters: Parameters) -> dict[str, float]:
         """The measures of a model with these parameters, by name."""
+        return {name: value / (weight or 1.0) for name, (value, weight) in self.sums(parameters).items()}
+
+    def sums(self, parameters: Parameters) -> dict[str, tuple[float, float]]:
+        """Sums of values and of weights over all series, by the name of the measure."""
         sums = _measure_all(self.rest, self.measures, self.mesh, parameters, self.buckets, self.rows)
         return {
-            measure.name: float(value) / (float(weight) or 1.0)
+            measure.name: (float(value), float(weight))
             for measure, (value, weight) in zip(self.measures, sums, strict=True)
         }
 
