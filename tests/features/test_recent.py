@@ -65,6 +65,7 @@ def test_rows_are_those_of_an_obvious_computation(reach, channel):
     expected = [obvious(features, STREAMS, *question, channel) for question in zip(series, until, time, strict=True)]
     np.testing.assert_allclose(rows, np.array(expected), rtol=1e-5, atol=1e-5)
     assert rows.shape[1] == len(features.names(channel))
+    assert rows.shape[1] == features.most
     assert len(set(features.names(channel))) == rows.shape[1]
 
 

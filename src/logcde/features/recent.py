@@ -102,9 +102,8 @@ class Prefixes:
 
     def distinct(self) -> tuple["Prefixes", Int64[np.ndarray, "prefix"]]:
         """The prefixes that differ, in order of series and length, and the place of each one among them."""
-        _, first, place = np.unique(
-            np.stack([self.series, self.count], axis=1), axis=0, return_index=True, return_inverse=True
-        )
+        number = self.series * (self.count.max(initial=0) + 1) + self.count
+        _, first, place = np.unique(number, return_index=True, return_inverse=True)
         return self[first], place.reshape(-1)
 
 
@@ -180,6 +179,11 @@ class RecentFeatures:
         counted = ["log count"] if self.counts else []
         brief = (f"{what}({one})" for one in self.schema.channels for what in ("last", "age", *windows, *counted))
         return (*TIMES, *detail, *brief)
+
+    @property
+    def most(self) -> int:
+        """The number of features of a question about a channel."""
+        return len(TIMES) + kernels.DETAILS + len(self.schema.channels) * (kernels.BRIEF + self.counts)
 
     def brief(self, grouped: Grouped, prefixes: Prefixes) -> Float32[np.ndarray, "prefix common"]:
         """The features of all channels, which do not depend on the question."""
