@@ -1,6 +1,7 @@
 """Stays, their split, questions about hours 24 to 48, and the units in which errors are counted."""
 
 import dataclasses
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -103,11 +104,13 @@ def split(ids: np.ndarray, seed: int) -> Split:
     return Split(seen[:count], seen[count:], test)
 
 
-def training_questions(observed: Observed, stays: Int64[np.ndarray, "_"], most: int, seed: int) -> Questions:
+def training_questions(
+    observed: Observed, stays: Int64[np.ndarray, "_"], most: int, seed: int, cuts: Sequence[float] = CUTS
+) -> Questions:
     """Questions after hour 24 and after further cuts, at most some for each variable, half of them after hour 24."""
     rng = np.random.default_rng(seed)
     first = observed.questions(stays, KNOWN)
-    others = _joined([observed.questions(stays, cut) for cut in CUTS])
+    others = _joined([observed.questions(stays, cut) for cut in cuts]) if cuts else first[np.zeros(0, np.int64)]
     kept = []
     for variable in range(observed.variables):
         mine, more = (np.flatnonzero(some.target == variable) for some in (first, others))

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from experiments.nextday.data import KNOWN, Observed, Scale, training_questions
+from experiments.nextday.data import CUTS, KNOWN, Observed, Scale, training_questions
 from experiments.runner.abstract import Tell
-from logcde.estimators import DirectForecast, LogCDEForecaster, MeanLoss, MedianLoss, Questions
+from logcde.estimators import BetweenLoss, DirectForecast, LogCDEForecaster, MeanLoss, MedianLoss, Questions
 from logcde.features.recent import Grouped
 
 SHARES = np.linspace(0.0, 1.0, 21)
@@ -148,13 +148,18 @@ class Peer(AbstractForecaster, frozen=True, tag="peer"):
 
 
 class Library(AbstractForecaster, frozen=True, tag="library"):
-    """`LogCDEForecaster` for any variable and time after any prefix; with both losses, also the mean of the two."""
+    """`LogCDEForecaster` for any variable and time after any prefix; with two losses, also the mean of both.
 
-    losses: tuple[Literal["mean", "median"], ...]
+    `share` is that of the loss between mean and median.
+    """
+
+    losses: tuple[Literal["mean", "median", "between"], ...]
     rounds: int = 120
     rate: float = 0.07
     questions: int = 20_000
     name: str = "logcde"
+    share: float = 0.05
+    cuts: tuple[float, ...] = CUTS
 
     def run(
         self, observed: Observed, seen: Int64[np.ndarray, "_"], asked: Questions, test: Int64[np.ndarray, "_"],
@@ -162,11 +167,12 @@ class Library(AbstractForecaster, frozen=True, tag="library"):
     ) -> Answers:  # fmt: skip
         """Train one forecaster for each loss."""
         began = time.monotonic()
-        known = training_questions(observed, seen, self.questions, seed)
+        known = training_questions(observed, seen, self.questions, seed, self.cuts)
         forecasts, fitted = {}, []
+        kinds = {"mean": MeanLoss(), "median": MedianLoss(), "between": BetweenLoss(self.share)}
         for number, loss in enumerate(self.losses):
             learner = DirectForecast(
-                loss=MeanLoss() if loss == "mean" else MedianLoss(),
+                loss=kinds[loss],
                 rounds=self.rounds,
                 rate=self.rate,
                 questions=self.questions,

@@ -10,6 +10,7 @@ from jaxtyping import Float32, Float64, Int64
 
 from logcde.datasets.loading import folder
 from logcde.errors import DatasetError, Remedy
+from logcde.models.forecast import ForecastModel
 from logcde.streams import Schema, Streams
 from logcde.streams.ragged import offsets_of, owners
 
@@ -47,6 +48,17 @@ class Split:
     train: Int64[np.ndarray, "_"]
     validation: Int64[np.ndarray, "_"]
     test: Int64[np.ndarray, "_"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Told:
+    """Log odds of each hour of the validation and the test stays, seconds of training, and a model if it is served."""
+
+    known: Float64[np.ndarray, "hour"]
+    found: Float64[np.ndarray, "hour"]
+    seconds: float
+    setting: str = ""
+    model: ForecastModel | None = None
 
 
 def where() -> Path:
@@ -114,6 +126,13 @@ def split(hospital: Int64[np.ndarray, "stay"], protocol: Protocol, seed: int, st
     return Split(*(np.sort(part[: stays or None]) for part in parts))
 
 
+def inner(split: Split, seed: int) -> Split:
+    """A split that scores the validation stays; a tenth of the training stays takes their place."""
+    order = np.random.default_rng((seed, 1)).permutation(split.train)
+    rest, known = np.split(order, [int(0.9 * len(order))])
+    return Split(np.sort(rest), np.sort(known), split.validation)
+
+
 def hourly(streams: Streams, rows: Int64[np.ndarray, "stay+1"]) -> Float32[np.ndarray, "row feature"]:
     """Last value, its age, count, mean, and change over 6 hours of each channel, at each hour, and the hour.
 
@@ -130,7 +149,7 @@ def hourly(streams: Streams, rows: Int64[np.ndarray, "stay+1"]) -> Float32[np.nd
     place = rows[owners(streams.offsets)[event]] + streams.times[event].astype(np.int64)
     stay = owners(rows)
     start, hour = rows[stay], np.arange(total) - rows[stay]
-    out = np.empty((total, 5 * channels + 1), np.float32)
+    out = np.empty((total, PER_CHANNEL * channels + 1), np.float32)
     out[:, -1] = hour
     for channel in range(channels):
         mine = streams.channel == channel
@@ -147,11 +166,12 @@ def hourly(streams: Streams, rows: Int64[np.ndarray, "stay+1"]) -> Float32[np.nd
         before[hour < CHANGE] = np.nan
         mean = np.divide(sums, counts, out=np.full(total, np.nan), where=seen)
         columns = last, np.where(seen, np.arange(total) - latest, np.nan), counts, mean, last - before
-        out[:, 5 * channel : 5 * channel + 5] = np.stack(columns, axis=1)
+        out[:, PER_CHANNEL * channel : PER_CHANNEL * (channel + 1)] = np.stack(columns, axis=1)
     return out
 
 
-CHANGE = 6
+CHANGE, PER_CHANNEL = 6, 5
+"""Hours of the change, and features of each channel."""
 
 
 def _since(values: np.ndarray, start: np.ndarray) -> Float64[np.ndarray, "row"]:

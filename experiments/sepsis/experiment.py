@@ -11,14 +11,13 @@ import numpy as np
 from experiments.runner.abstract import AbstractExperiment, Conclusion, Record, Tell
 from experiments.sepsis import data, report
 from experiments.sepsis.cells import Scores, SepsisCell, SepsisConfig, Served, Watched
-from experiments.sepsis.learners import WITHIN, AbstractRows, HourlyRows, RecentRows
+from experiments.sepsis.learners import WITHIN
 from experiments.sepsis.utility import best_threshold, normalised, utilities
 from logcde.errors import DatasetError
 from logcde.models.forecast import ForecastModel
 from logcde.online import predictor_of
 from logcde.streams.ragged import offsets_of
 
-BOTH = "mean of both"
 GROUPS = 10
 
 
@@ -33,19 +32,22 @@ class Sepsis(AbstractExperiment[SepsisConfig, SepsisCell, Watched]):
     timings: ClassVar[frozenset[str]] = frozenset({"train_seconds", "event_seconds", "prediction_seconds"})
 
     def cells(self, config: SepsisConfig, done: Mapping[SepsisCell, Watched]) -> Sequence[SepsisCell]:
-        """Protocols in order; the first split of the first protocol is also served."""
-        return [
-            SepsisCell(
-                variant=protocol,
-                seed=seed,
-                protocol=protocol,
-                boosting=config.boosting,
-                stays=config.stays,
-                replayed=config.replayed if protocol == next(iter(config.protocols)) and seed == config.seeds[0] else 0,
-            )
-            for protocol, count in config.protocols.items()
-            for seed in config.seeds[:count]
-        ]
+        """Learner by learner; of the first learner on the first split, a model is served."""
+        cells = []
+        for name, learner in config.learners.items():
+            for protocol, count in config.repeats.get(name, config.protocols).items():
+                for seed in config.seeds[:count]:
+                    cell = SepsisCell(
+                        variant=name,
+                        seed=seed,
+                        protocol=protocol,
+                        learner=learner,
+                        stays=config.stays,
+                        replayed=0 if cells else config.replayed,
+                        part=config.part,
+                    )
+                    cells.append(cell)
+        return cells
 
     def can_run(self, cell: SepsisCell) -> bool:
         """Whether the stays are available."""
@@ -56,27 +58,18 @@ class Sepsis(AbstractExperiment[SepsisConfig, SepsisCell, Watched]):
         return True
 
     def run(self, cell: SepsisCell, tell: Tell, scratch: Path) -> Watched:
-        """Train both, and score each and their mean."""
+        """Train, and score every model of the learner."""
         given = data.hospitals()
         split = data.split(given.hospital, cell.protocol, cell.seed, cell.stays)
-        recent = RecentRows.fit(given, split)
-        kinds: tuple[AbstractRows, ...] = (HourlyRows(), recent)
-        odds, seconds, served = [], [], None
-        for number, rows in enumerate(kinds):
-            head, spent = cell.boosting.fit(rows, given, split, cell.seed)
-            odds.append([rows.odds(head, given, part) for part in (split.validation, split.test)])
-            seconds.append(spent)
-            tell((number + 1) / len(kinds))
-            if rows is recent and cell.replayed:
-                served = serve(recent.model(head), given, split.test[: cell.replayed], odds[-1][1])
-        odds.append([np.mean(pair, axis=0) for pair in zip(*odds, strict=True)])
-        seconds.append(sum(seconds))
-        names = [*(rows.name for rows in kinds), BOTH]
-        models = {
-            name: score(given, split, known, found, spent)
-            for name, (known, found), spent in zip(names, odds, seconds, strict=True)
-        }
+        if cell.part == "validation":
+            split = data.inner(split, cell.seed)
+        told = cell.learner.fit(given, split, cell.seed, lambda part: tell(0.9 * part), scratch)
+        served = None
+        for one in told.values():
+            if one.model is not None and cell.replayed:
+                served = serve(one.model, given, split.test[: cell.replayed], one.found)
         label = given.hours_of(split.test)[2]
+        models = {name: score(given, split, one) for name, one in told.items()}
         return Watched(models=models, hours=len(label), warned=int(label.sum()), served=served)
 
     def conclude(self, config: SepsisConfig, records: Mapping[SepsisCell, Record], folder: Path) -> Conclusion:
@@ -87,7 +80,7 @@ class Sepsis(AbstractExperiment[SepsisConfig, SepsisCell, Watched]):
         return report.conclude(config, {cell: records[cell].outcome for cell in cells}, folder)
 
 
-def score(given: data.Hospitals, split: data.Split, known: np.ndarray, found: np.ndarray, seconds: float) -> Scores:
+def score(given: data.Hospitals, split: data.Split, told: data.Told) -> Scores:
     """Choose threshold and calibration on validation stays, and score the test stays."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
@@ -95,6 +88,7 @@ def score(given: data.Hospitals, split: data.Split, known: np.ndarray, found: np
     (label, _rows, utility), (truth, hours, worth) = (
         hours_and_worth(given, part) for part in (split.validation, split.test)
     )
+    known, found = told.known, told.found
     calibrated = LogisticRegression(C=np.inf).fit(known[:, None], label)
     likely = calibrated.predict_proba(found[:, None])[:, 1]
     order = np.array_split(np.argsort(likely), GROUPS)
@@ -105,7 +99,8 @@ def score(given: data.Hospitals, split: data.Split, known: np.ndarray, found: np
         log_loss=float(log_loss(truth, likely)),
         brier=float(brier_score_loss(truth, likely)),
         calibration_error=float(np.mean([abs(likely[group].mean() - truth[group].mean()) for group in order])),
-        train_seconds=round(seconds, 1),
+        train_seconds=round(told.seconds, 1),
+        setting=told.setting,
     )
 
 
@@ -123,16 +118,16 @@ def serve(model: ForecastModel, given: data.Hospitals, stays: np.ndarray, odds: 
     for stay in range(len(stays)):
         predictor, event = fresh.begin(), int(streams.offsets[stay])
         for hour in range(int(rows[stay + 1] - rows[stay])):
-            began = time.perf_counter()
+            began = time.thread_time()
             while event < streams.offsets[stay + 1] and streams.times[event] <= hour:
                 seen = slice(streams.obs_offsets[event], streams.obs_offsets[event + 1])
                 values = np.full(len(streams.schema.channels), np.nan)
                 values[streams.channel[seen]] = streams.value[seen]
                 predictor.observe(float(streams.times[event]), values)
                 event += 1
-            observed = time.perf_counter()
+            observed = time.thread_time()
             found = float(predictor.predict(at=hour + WITHIN)[0])
-            predicting += time.perf_counter() - observed
+            predicting += time.thread_time() - observed
             observing += observed - began
             difference = max(difference, abs(found - float(odds[rows[stay] + hour])))
     return Served(

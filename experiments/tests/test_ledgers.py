@@ -34,6 +34,7 @@ def test_there_is_a_ledger_of_every_experiment():
         "nextday",
         "physionet2012",
         "sepsis",
+        "sepsis-validation",
         "sinusoid",
         "uea",
         "uea-published",

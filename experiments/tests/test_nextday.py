@@ -60,6 +60,7 @@ def test_training_questions_prefer_the_cut_of_the_protocol(observed):
     every = data.training_questions(observed, stays, 10_000, seed=0)
     cuts = [observed.questions(stays, cut) for cut in (24.0, *data.CUTS)]
     assert len(every) == sum(len(one) for one in cuts)
+    assert len(data.training_questions(observed, stays, 10_000, seed=0, cuts=())) == len(cuts[0])
 
 
 def test_last_values_are_those_before_the_cut(observed):
@@ -100,6 +101,15 @@ type = "library"
 losses = ["mean", "median"]
 rounds = 10
 questions = 300
+[variants."both"]
+repeats = 1
+[variants."both".learner]
+type = "library"
+losses = ["between"]
+rounds = 10
+questions = 300
+share = 0.1
+cuts = [12.0]
 """
 
 
@@ -108,10 +118,12 @@ def test_files_to_tables(observed, tmp_path):
     experiment = NextDay()
     settings = settings_of(experiment, tmp_path / "config.toml")
     cells = experiment.cells(settings, {})
-    assert [cell.label for cell in cells] == ["simple, split 42", "logcde, split 42", "simple, split 0"]
+    labels = ["simple, split 42", "logcde, split 42", "both, split 42", "simple, split 0"]
+    assert [cell.label for cell in cells] == labels
     outcomes = {cell: experiment.run(cell, lambda part: None, tmp_path) for cell in cells}
     ours = outcomes[cells[1]]
     assert set(ours.models) == {report.MEAN, report.MEDIAN, report.BETWEEN}
+    assert set(outcomes[cells[2]].models) == {"logcde, between"}
     assert 0.8 < np.average(ours.covered, weights=ours.counts) < 0.99
     assert np.shape(ours.online.mse) == np.shape(ours.online.last_mae) == (8, 6)
     conclusion = report.conclude(settings, outcomes, tmp_path)

@@ -5,7 +5,7 @@ import pytest
 
 import logcde as lc
 from logcde.errors import LogcdeError, OutOfRangeWarning, TrainingError
-from logcde.estimators import Cuts, DirectForecast, LogCDEForecaster, MeanLoss, MedianLoss, load
+from logcde.estimators import BetweenLoss, Cuts, DirectForecast, LogCDEForecaster, MeanLoss, MedianLoss, load
 from logcde.estimators.learners.direct import _Boosting, _Ridge, fit_shrunk
 from logcde.estimators.learners.questions import Questions
 from logcde.models.forecast import ForecastModel
@@ -140,6 +140,37 @@ def test_median_ignores_outliers():
     assert abs(found["absolute error"]) < 1
 
 
+def test_forecasts_are_between_mean_and_median():
+    """Of a target that is 0 or, in every fifth series, 10, medians are 0 and means 2."""
+    array = np.random.default_rng(0).normal(size=(400, 6, 2)) / 10
+    array[::5, 3:, 0] += 10.0
+    targets = array[:, 3, 0]
+    errors = {}
+    for loss in (MeanLoss(), BetweenLoss(0.1), MedianLoss()):
+        learner = DirectForecast(loss=loss, rounds=20)
+        forecaster = LogCDEForecaster(learner=learner, random_state=0).fit(array[:, :3], targets)
+        missed = forecaster.predict(array[:, :3], at=[3.0])[:, 0, 0] - targets
+        errors[loss.name] = np.square(missed).mean(), np.abs(missed).mean()
+        if loss == BetweenLoss(0.1):
+            assert set(forecaster.choices_["y1"].value) == {
+                "boosting, squared_error",
+                "boosting, absolute_error",
+                "ridge",
+            }
+    mean, between, median = errors.values()
+    assert mean[0] < between[0] < median[0]
+    assert median[1] < between[1] < mean[1]
+
+
+def test_range_of_a_target_scales_the_loss_between():
+    values = np.array([0.0, 0.0, 5.0])
+    for factor in (1.0, 1000.0):
+        assert BetweenLoss(0.5).suited(factor * values).centre(factor * values) == pytest.approx(1.25 * factor)
+    assert BetweenLoss(0.5, range=2.0).suited(values) == BetweenLoss(0.5, range=2.0)
+    with pytest.raises(TrainingError, match="would prefer errors"):
+        BetweenLoss(-0.1)
+
+
 def test_shares_of_the_last_value_fall_with_its_age():
     rng = np.random.default_rng(0)
     last, age = rng.normal(50, 10, 4000), rng.choice([1.0, 9.0], 4000)
@@ -156,7 +187,8 @@ def test_trees_and_weights_are_those_of_their_paths():
     rows[rng.random(rows.shape) < 0.2] = np.nan
     rows[:, 0], rows[:, 5] = rng.choice([1.0, 2.0, 4.0], 300), 3.0  # time ahead; a feature that never varies
     change = np.nan_to_num(rows[:, 1] * rows[:, 0] + rows[:, 2]).astype(np.float64)
-    for learner in (_Boosting(QUICK, 1, 0), _Boosting(QUICK, 3, 0), _Ridge(4, 0)):
+    boosters = [_Boosting(QUICK, loss, runs, 0) for loss, runs in (("squared_error", 1), ("absolute_error", 3))]
+    for learner in (*boosters, _Ridge(4, 0)):
         path = learner.path(rows[:200], change[:200], rows[200:])
         for candidate in (0, len(path) - 1):
             head = learner.head(rows[:200], change[:200], candidate)

@@ -1,5 +1,7 @@
 """Recent features equal a slow, obvious computation on every prefix."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,7 @@ def test_rows_are_those_of_an_obvious_computation(reach, channel):
     expected = [obvious(features, STREAMS, *question, channel) for question in zip(series, until, time, strict=True)]
     np.testing.assert_allclose(rows, np.array(expected), rtol=1e-5, atol=1e-5)
     assert rows.shape[1] == len(features.names(channel))
+    assert rows.shape[1] == features.most
     assert len(set(features.names(channel))) == rows.shape[1]
 
 
@@ -110,16 +113,22 @@ def test_continuous_channels_are_refused():
         RecentFeatures.fit(streams, 1.0)
 
 
-def test_counts_are_the_last_of_the_features_of_each_channel():
+def test_totals_are_the_last_of_the_features_of_each_channel():
     """Series 0 of the streams, and one without any observation."""
     streams = Streams.concatenate([STREAMS[:1], empty_series()])
-    plain, counted = (RecentFeatures.fit(STREAMS, longest=1.0, counts=counts) for counts in (False, True))
+    plain, more = (RecentFeatures.fit(STREAMS, longest=1.0, totals=totals) for totals in (False, True))
     grouped = Grouped.of(streams)
     prefixes = grouped.prefixes(np.array([0, 1]), np.array([6.0, 6.0]))
-    rows = counted.brief(grouped, prefixes).reshape(2, len(CHANNELS), -1)
-    np.testing.assert_array_equal(rows[:, :, :-1].reshape(2, -1), plain.brief(grouped, prefixes))
+    rows = more.brief(grouped, prefixes).reshape(2, len(CHANNELS), -1)
+    np.testing.assert_array_equal(rows[:, :, : -kernels.TOTALS].reshape(2, -1), plain.brief(grouped, prefixes))
     times, values = rows_of(streams[:1])
-    inside = (times < 6.0) & (times[times < 6.0][-1] - times <= counted.reach)
-    np.testing.assert_allclose(rows[0, :, -1], np.log1p(np.isfinite(values[inside]).sum(axis=0)), rtol=1e-6)
-    assert (rows[1, :, -1] == 0).all()
-    assert len(counted.names(0)) == len(plain.names(0)) + len(CHANNELS)
+    inside = values[(times < 6.0) & (times[times < 6.0][-1] - times <= more.reach)]
+    np.testing.assert_allclose(rows[0, :, -2], np.log1p(np.isfinite(inside).sum(axis=0)), rtol=1e-6)
+    np.testing.assert_allclose(rows[0, :, -1], np.nanmean(inside, axis=0), rtol=1e-6)
+    assert (rows[1, :, -2] == 0).all()
+    assert np.isnan(rows[1, :, -1]).all()
+    assert len(more.names(0)) == len(plain.names(0)) + kernels.TOTALS * len(CHANNELS) == more.most
+    shifted = dataclasses.replace(more, reference=np.full(len(CHANNELS), 5.0))
+    np.testing.assert_allclose(
+        shifted.brief(grouped, prefixes).reshape(rows.shape)[0, :, -1], rows[0, :, -1] - 5, atol=1e-5
+    )

@@ -9,6 +9,7 @@ from logcde.estimators.learners import AbstractGradientLearner as AbstractGradie
 from logcde.estimators.learners import AbstractLearner as AbstractLearner
 from logcde.estimators.learners import AbstractNetwork as AbstractNetwork
 from logcde.estimators.learners import Auto as Auto
+from logcde.estimators.learners import BetweenLoss as BetweenLoss
 from logcde.estimators.learners import Blend as Blend
 from logcde.estimators.learners import Cuts as Cuts
 from logcde.estimators.learners import DirectForecast as DirectForecast

@@ -102,9 +102,8 @@ class Prefixes:
 
     def distinct(self) -> tuple["Prefixes", Int64[np.ndarray, "prefix"]]:
         """The prefixes that differ, in order of series and length, and the place of each one among them."""
-        _, first, place = np.unique(
-            np.stack([self.series, self.count], axis=1), axis=0, return_index=True, return_inverse=True
-        )
+        number = self.series * (self.count.max(initial=0) + 1) + self.count
+        _, first, place = np.unique(number, return_index=True, return_inverse=True)
         return self[first], place.reshape(-1)
 
 
@@ -119,6 +118,7 @@ class RecentFeatures:
         longest: Times asked for lie at most this long after the latest event; later ones count as that.
         reference: For each channel, what its last values are counted from: 0, unless its values are so large beside
             their range that single precision would round it away.
+        totals: Whether the number and the mean of all observations in reach are features of each channel.
 
     >>> streams = Streams.from_dense(np.arange(8.0).reshape(1, 8, 1), channels=["pulse"])
     >>> features = RecentFeatures.fit(streams, longest=2.0)
@@ -134,10 +134,10 @@ class RecentFeatures:
     width: Float64[np.ndarray, "channel"]
     longest: float
     reference: Float64[np.ndarray, "channel"]
-    counts: bool = False
+    totals: bool = False
 
     @staticmethod
-    def fit(streams: Streams, longest: float, *, counts: bool = False) -> "RecentFeatures":
+    def fit(streams: Streams, longest: float, *, totals: bool = False) -> "RecentFeatures":
         """Choose how far back to look: as far as a typical series reaches; a single one is not read that coarsely."""
         if streams.schema.continuous or streams.schema.terms:
             raise StreamError(
@@ -159,7 +159,7 @@ class RecentFeatures:
         for k, values in enumerate(by_channel(streams.channel, streams.value, grouped.channels)):
             if len(values) and np.abs(values).min() > FAR * np.ptp(values):
                 reference[k] = np.median(values)
-        return RecentFeatures(streams.schema, reach, np.maximum(typical, reach / FINEST), longest, reference, counts)
+        return RecentFeatures(streams.schema, reach, np.maximum(typical, reach / FINEST), longest, reference, totals)
 
     def level(self, channel: int | None) -> float:
         """What values of the channel of a question are counted from."""
@@ -177,15 +177,27 @@ class RecentFeatures:
         """The names of the features of a question about a channel; None if it is about none of them."""
         detail = () if channel is None else _detail_names(self.schema.channels[channel])
         windows = [f"mean - last in the last 1/{4**scale}" for scale in range(kernels.COARSE)]
-        counted = ["log count"] if self.counts else []
+        counted = ["log count", "mean"] if self.totals else []
         brief = (f"{what}({one})" for one in self.schema.channels for what in ("last", "age", *windows, *counted))
         return (*TIMES, *detail, *brief)
 
+    @property
+    def most(self) -> int:
+        """The number of features of a question about a channel."""
+        return len(TIMES) + kernels.DETAILS + len(self.schema.channels) * self._each
+
+    @property
+    def _each(self) -> int:
+        """The number of features of every channel."""
+        return kernels.BRIEF + (kernels.TOTALS if self.totals else 0)
+
     def brief(self, grouped: Grouped, prefixes: Prefixes) -> Float32[np.ndarray, "prefix common"]:
         """The features of all channels, which do not depend on the question."""
-        out = np.empty((len(prefixes), grouped.channels, kernels.BRIEF + self.counts))
+        out = np.empty((len(prefixes), grouped.channels, self._each))
         self._spread(kernels.describe_channels, grouped, prefixes, (), (out,))
         out[:, :, 0] -= self.reference
+        if self.totals:
+            out[:, :, -1] -= self.reference
         return out.reshape(len(prefixes), -1).astype(np.float32)
 
     def rows(

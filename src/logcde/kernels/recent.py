@@ -14,6 +14,8 @@ COARSE = 4
 """Windows of every channel that end at the latest event, each a quarter as long as the one before."""
 BRIEF = 2 + COARSE
 """Features of every channel: last value, its age, means of windows minus the last."""
+TOTALS = 2
+"""Further features of every channel: the logarithm of 1 plus the number of observations in reach, and their mean."""
 SHAPE = 5
 """Features of one channel: last value, its age, and relative to it spread, least and greatest value."""
 LAGS = 5
@@ -51,7 +53,7 @@ def latest_events(first, last, series, until, offsets, times, count, end):
 def describe_channels(first, last, series, until, end, offsets, times, values, channels, reach, out):
     """Brief features (prefix, channel, feature) of all channels, NaN without an observation in reach.
 
-    If there is room for one more, it is the logarithm of 1 plus the number of observations in reach.
+    If there is room for them, `TOTALS` follow.
     """
     count, total = np.empty(COARSE), np.empty(COARSE)
     for prefix in range(first, last):
@@ -61,7 +63,7 @@ def describe_channels(first, last, series, until, end, offsets, times, values, c
             place = known_before(times, begin, offsets[group + 1], until[prefix]) - 1
             row = out[prefix, channel]
             row[:] = np.nan
-            row[BRIEF:] = 0.0
+            row[BRIEF : BRIEF + 1] = 0.0
             if place < begin or end[prefix] - times[place] > reach:
                 continue
             x = values[place]
@@ -78,7 +80,8 @@ def describe_channels(first, last, series, until, end, offsets, times, values, c
             for scale in range(COARSE):
                 if count[scale] > 0.0:
                     row[2 + scale] = total[scale] / count[scale]
-            row[BRIEF:] = np.log1p(count[0])
+            row[BRIEF : BRIEF + 1] = np.log1p(count[0])
+            row[BRIEF + 1 :] = x + total[0] / count[0]
 
 
 @kernel

@@ -259,7 +259,7 @@ class ForecastModel(AbstractSeriesModel):
         """Questions about one target with their features, as many at a time as fit into memory."""
         prefixes, place = grouped.prefixes(series, until).distinct()
         order = np.argsort(place, kind="stable")
-        size = max(1, NUMBERS_IN_MEMORY // len(self.features.names(0)))
+        size = max(1, NUMBERS_IN_MEMORY // self.features.most)
         for first in range(0, len(order), size):
             chosen = order[first : first + size]
             used, of = np.unique(place[chosen], return_inverse=True)

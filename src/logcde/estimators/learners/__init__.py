@@ -13,6 +13,7 @@ from logcde.estimators.learners.networks import AbstractNetwork as AbstractNetwo
 from logcde.estimators.learners.networks import LogNCDE as LogNCDE
 from logcde.estimators.learners.networks import LogSLiCE as LogSLiCE
 from logcde.estimators.learners.questions import AbstractForecastLoss as AbstractForecastLoss
+from logcde.estimators.learners.questions import BetweenLoss as BetweenLoss
 from logcde.estimators.learners.questions import Cuts as Cuts
 from logcde.estimators.learners.questions import MeanLoss as MeanLoss
 from logcde.estimators.learners.questions import MedianLoss as MedianLoss

@@ -50,7 +50,7 @@ class DirectForecast:
     the least loss on series left out, where weights of 0 leave the shrunk last value.
 
     Args:
-        loss: `MeanLoss()` or `MedianLoss()`.
+        loss: `MeanLoss()`, `MedianLoss()`, or `BetweenLoss()`.
         cuts: How questions are drawn from the series if there are no targets.
         rounds: Most boosting rounds; how many of them help is chosen on series left out.
         rate: Learning rate of boosting.
@@ -97,13 +97,15 @@ class DirectForecast:
             values = asked.value[mine] - features.level(channel)
             table = _Table(rows, values, asked.series[mine], asked.until[mine], asked.time[mine], channel, own)
             with threadpool_limits(1 if len(mine) < SMALL else None):
-                target, shares, losses = self._compared(table, seed)
+                target, shares, losses = self._compared(table, self.loss.suited(values), seed)
             targets.append(target)
             text = f"{self.loss.name} {losses[1]:.4g} left out, {losses[0]:.4g} of the shrunk last value"
             choices[name] = Choice(name, shares, f"weights; {text}, {time.monotonic() - began:.1f} s")
         return ForecastModel(features, tuple(targets)), choices
 
-    def _compared(self, table: "_Table", seed: int) -> tuple[TargetForecast, dict[str, float], tuple[float, float]]:
+    def _compared(
+        self, table: "_Table", loss: AbstractForecastLoss, seed: int
+    ) -> tuple[TargetForecast, dict[str, float], tuple[float, float]]:
         """Compare what learners predict for series that they did not see, mix those that help, and train these on all.
 
         Returns:
@@ -111,24 +113,28 @@ class DirectForecast:
             series left out.
         """
         runs = RUNS if len(table.series) < MANY else 1
-        learners = {"boosting": _Boosting(self, runs, seed), "ridge": _Ridge(table.own, seed)}
+        several = len(loss.boosting) > 1
+        learners: dict[str, _AbstractPath] = {
+            f"boosting, {kind}" if several else "boosting": _Boosting(self, kind, runs, seed) for kind in loss.boosting
+        }
+        learners["ridge"] = _Ridge(table.own, seed)
         missed, ahead, paths = [], [], []
         for training, rest in self._folds(table, seed):
             known, unknown = table[training], table[rest]
-            base = known.shrunk(self.loss)
+            base = known.shrunk(loss)
             change = known.values - known.expected(base)
             missed.append(unknown.values - unknown.expected(base))
             ahead.append(unknown.rows[:, AHEAD])
             paths.append([learner.path(known.rows, change, unknown.rows) for learner in learners.values()])
-        base = table.shrunk(self.loss)
+        base = table.shrunk(loss)
         if not missed:
             none = np.zeros((0, 1))
             return TargetForecast(table.channel, base, (), np.zeros(1), none), {}, (np.nan, np.nan)
         left = np.concatenate(missed)
         unseen = [np.concatenate(each, axis=1) for each in zip(*paths, strict=True)]
-        best = [int(np.argmin([self.loss(left - one).mean() for one in path])) for path in unseen]
+        best = [int(np.argmin([loss(left - one).mean() for one in path])) for path in unseen]
         chosen = [path[one] for path, one in zip(unseen, best, strict=True)]
-        knots, weight, losses = self._weights(left, np.concatenate(ahead), chosen)
+        knots, weight, losses = self._weights(loss, left, np.concatenate(ahead), chosen)
         after = np.concatenate(ahead)
         mixed = sum(np.interp(after, knots, share) * one for share, one in zip(weight, chosen, strict=True))
         order, parts = groups_of(after, HORIZONS)
@@ -162,21 +168,34 @@ class DirectForecast:
 
     def _weights(
         self,
+        loss: AbstractForecastLoss,
         left: Float64[np.ndarray, "question"],
         ahead: Float32[np.ndarray, "question"],
         unseen: Sequence[Float64[np.ndarray, "question"]],
     ) -> tuple[Float64[np.ndarray, "knot"], Float64[np.ndarray, "head knot"], tuple[float, float]]:
-        """Times ahead, the weights there with the least loss of two heads, and the mean loss without and with them."""
-        first, second = unseen
+        """Times ahead, the weights there with the least loss of the heads, and the mean loss without and with them."""
         order, parts = groups_of(ahead, HORIZONS)
-        pairs = [(a, b) for a in SHARES for b in SHARES if a + b <= 1.0 + 1e-9]
-        sums = np.stack(
-            [np.add.reduceat(self.loss(left - a * first - b * second)[order], parts) for a, b in pairs]
-        )  # (pair, part)
+        weights = mixtures(len(unseen))
+        sums = np.empty((len(weights), len(parts)))
+        for number, each in enumerate(weights):
+            errors = left
+            for weight, one in zip(each, unseen, strict=True):
+                errors = errors - weight * one
+            sums[number] = np.add.reduceat(loss(errors)[order], parts)
         best = np.argmin(sums + PRIOR * sums.sum(axis=1, keepdims=True) / len(left), axis=0)
-        loss = np.take_along_axis(sums, best[None], axis=0).sum() / len(left)
+        least = np.take_along_axis(sums, best[None], axis=0).sum() / len(left)
         knots = np.array([np.median(part) for part in np.split(ahead[order], parts[1:])], np.float64)
-        return knots, np.array(pairs)[best].T, (float(sums[0].sum() / len(left)), float(loss))
+        return knots, weights[best].T, (float(sums[0].sum() / len(left)), float(least))
+
+
+def mixtures(heads: int) -> Float64[np.ndarray, "mixture head"]:
+    """Weights from `SHARES` of some heads that are at most 1 together, none first.
+
+    >>> len(mixtures(2)), mixtures(2)[:2].tolist()
+    (231, [[0.0, 0.0], [0.0, 0.05]])
+    """
+    every = np.stack(np.meshgrid(*[SHARES] * heads, indexing="ij"), axis=-1).reshape(-1, heads)
+    return every[every.sum(axis=1) <= 1.0 + 1e-9]
 
 
 def groups_of(numbers: Float[np.ndarray, "_"], most: int) -> tuple[Int64[np.ndarray, "_"], Int64[np.ndarray, "_"]]:
@@ -260,8 +279,8 @@ class _AbstractPath(abc.ABC):
 class _Boosting(_AbstractPath):
     """Histogram gradient boosting, the mean of some runs if questions are few; candidates are numbers of rounds."""
 
-    def __init__(self, options: DirectForecast, runs: int, seed: int) -> None:
-        self.options, self.runs, self.seed = options, runs, seed
+    def __init__(self, options: DirectForecast, loss: str, runs: int, seed: int) -> None:
+        self.options, self.loss, self.runs, self.seed = options, loss, runs, seed
         self.rounds = sorted({max(1, round(share * options.rounds)) for share in ROUNDS})
 
     def path(
@@ -283,7 +302,7 @@ class _Boosting(_AbstractPath):
     def _boosted(self, rows: np.ndarray, change: np.ndarray, rounds: int, run: int) -> TreesHead:
         """The trees of one run."""
         options: Any = {
-            "loss": self.options.loss.boosting, "max_iter": rounds, "learning_rate": self.options.rate,
+            "loss": self.loss, "max_iter": rounds, "learning_rate": self.options.rate,
             "max_leaf_nodes": self.options.leaves, "max_features": 0.3, "l2_regularization": 5.0,
             "early_stopping": False, "random_state": (self.seed + run) % 2**32,
         }  # fmt: skip

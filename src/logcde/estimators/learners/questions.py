@@ -17,8 +17,12 @@ class AbstractForecastLoss(abc.ABC):
 
     name: str
     """What the comparison of learners calls it."""
-    boosting: str
-    """The loss of scikit-learn's booster."""
+    boosting: tuple[str, ...]
+    """The losses of scikit-learn's boosters whose weighted sum has little of it."""
+
+    @abc.abstractmethod
+    def suited(self, values: Float64[np.ndarray, "_"]) -> "AbstractForecastLoss":
+        """The loss for a target with these values."""
 
     @abc.abstractmethod
     def centre(self, values: Float64[np.ndarray, "_"]) -> float:
@@ -38,7 +42,11 @@ class MeanLoss(AbstractForecastLoss):
     """
 
     name = "squared error"
-    boosting = "squared_error"
+    boosting = ("squared_error",)
+
+    def suited(self, values: Float64[np.ndarray, "_"]) -> "AbstractForecastLoss":
+        """The same for all targets."""
+        return self
 
     def centre(self, values: Float64[np.ndarray, "_"]) -> float:
         """Squared errors are least around the mean."""
@@ -58,7 +66,11 @@ class MedianLoss(AbstractForecastLoss):
     """
 
     name = "absolute error"
-    boosting = "absolute_error"
+    boosting = ("absolute_error",)
+
+    def suited(self, values: Float64[np.ndarray, "_"]) -> "AbstractForecastLoss":
+        """The same for all targets."""
+        return self
 
     def centre(self, values: Float64[np.ndarray, "_"]) -> float:
         """Absolute errors are least around the median."""
@@ -69,6 +81,50 @@ class MedianLoss(AbstractForecastLoss):
         return np.abs(errors)
 
 
+@dataclasses.dataclass(frozen=True)
+class BetweenLoss(AbstractForecastLoss):
+    """Squared errors plus absolute errors times a share of the range of a target: between means and medians.
+
+    Errors that are small beside that share of the range count like absolute ones, large errors like squared ones. So a
+    forecast is a median where a target is predicted closely, and a mean where it is not.
+
+    Args:
+        share: How much absolute errors count.
+        range: The range of a target, by default that of its values in training.
+
+    >>> BetweenLoss(share=0.1, range=10.0)(np.array([-2.0, 0.5]))
+    array([6.  , 0.75])
+    >>> values = np.array([0.0, 0.0, 3.0])
+    >>> [round(BetweenLoss(share).suited(values).centre(values), 2) for share in (0.0, 0.5, 9.0)]
+    [1.0, 0.75, 0.0]
+    """
+
+    share: float = 0.05
+    range: float | None = None
+    name = "squared and absolute error"
+    boosting = ("squared_error", "absolute_error")
+
+    def __post_init__(self) -> None:
+        if not (self.share >= 0 and (self.range is None or self.range >= 0)):
+            raise TrainingError(f"{self!r} would prefer errors.", "Give a share and a range that are not negative.")
+
+    def suited(self, values: Float64[np.ndarray, "_"]) -> "AbstractForecastLoss":
+        """With the range of these values, unless one is given."""
+        return self if self.range is not None else dataclasses.replace(self, range=float(np.ptp(values)))
+
+    def centre(self, values: Float64[np.ndarray, "_"]) -> float:
+        """The best of some numbers from the mean to the median, between which the least loss is."""
+        numbers = np.linspace(values.mean(), np.median(values), STEPS)
+        return float(numbers[np.argmin([self(values - number).mean() for number in numbers])])
+
+    def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
+        """The square of each error, and its absolute value times the share of the range."""
+        assert self.range is not None
+        return np.square(errors) + self.share * self.range * np.abs(errors)
+
+
+STEPS = 101
+"""Numbers from the mean to the median that `BetweenLoss` compares."""
 ALONE, NEAR, SHARE = 200, 32, 8
 """Least cuts of a single series, how many of the times after each are asked for, and of how many equal parts of the
 series these span one."""
