@@ -187,7 +187,7 @@ def test_a_damaged_file_is_named_and_the_others_finish(tables, tmp_path, damage,
     assert embed(source, tmp_path / "out") == 1
     errors = capsys.readouterr().err
     assert "2.parquet" in errors
-    assert "1 parts are missing" in errors
+    assert "1 part is missing. " in errors
     assert names(tmp_path / "out") == ["0.parquet", "1.parquet", "3.parquet", "manifest.json"]
     (failed,) = json.loads((tmp_path / "out" / "manifest.json").read_text())["failed"]
     assert "2.parquet" in failed["source"]

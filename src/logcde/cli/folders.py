@@ -133,10 +133,12 @@ def tell_outcome(outcome: "Outcome", output: Path, what: str, advice: Mapping[Re
     for failure in outcome.failures[:MOST_NAMED]:
         sys.stderr.write(f"logcde: {failure.error().phrased(advice)}\n")
     if outcome.failures:
-        of = f" (the first {MOST_NAMED} are named)" if len(outcome.failures) > MOST_NAMED else ""
+        count = len(outcome.failures)
+        missing = "1 part is missing" if count == 1 else f"{count:,} parts are missing"
+        of = f" (the first {MOST_NAMED} are named)" if count > MOST_NAMED else ""
         sys.stderr.write(
-            f"logcde: {len(outcome.failures):,} parts are missing{of}. Once their files are mended, the same command "
-            "makes them, if the horizon and the channels of all stay the same.\n"
+            f"logcde: {missing}{of}. Once what is wrong with its source is mended, the same command makes it, if the "
+            "horizon and the channels of all files stay the same.\n"
         )
     return 1 if outcome.failures else 0
 

@@ -108,7 +108,7 @@ def connected(address: str) -> Iterator[Ray]:
             signal.signal(signal.SIGTERM, before)  # Ray has one of its own, which ends the process without a word.
     except (OSError, OverflowError, ValueError, RuntimeError) as error:
         raise TableError(
-            f"There is no Ray cluster at {address!r}: {str(error).splitlines()[0]}",
+            f"There is no Ray cluster at {address!r}: {str(error).splitlines()[0].rstrip('.')}.",
             "Start one with `ray start --head`, or pass --ray local.",
         ) from error
     try:
