@@ -26,9 +26,9 @@ from logcde.artefact.files import MODEL_JSON
 from logcde.cli.advice import ADVICE
 from logcde.cli.notices import warnings_to
 from logcde.cli.output import UNWRITTEN, unwritten
-from logcde.cli.stream_lines import Id, PredictionLine, encode_lines
 from logcde.cli.stream_session import Session
 from logcde.errors import ArtefactError, LogcdeError, LogcdeWarning, NonFiniteWarning, StreamError, Where
+from logcde.online.lines import Id, PredictionLine, encode_lines
 
 READ_SIZE = 1 << 16
 LONGEST_LINE = 1 << 20

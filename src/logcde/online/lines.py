@@ -1,4 +1,4 @@
-"""The lines that `logcde stream` reads and writes: their format, their stamps, and errors about malformed ones."""
+"""Observations as JSON objects, as commands take them: format, stamps, errors about malformed ones."""
 
 import dataclasses
 import re
@@ -38,6 +38,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     predict: Stamp | None = None
     close: Stamp | None = None
     forget: bool = False
+    id: str | None = None
 
     @property
     def stamp(self) -> Stamp | None:
@@ -81,7 +82,7 @@ def read_line(text: bytes) -> Line:
             where=Where(series=line.series, stamp=line.stamp),
         )
     if line.values is None:
-        for name in ("time", "terms", "static", "origin"):
+        for name in ("time", "terms", "static", "origin", "id"):
             if getattr(line, name) is not None:
                 raise StreamError(
                     f'"{name}" belongs to a line with "values", which this line does not have.',
@@ -92,7 +93,7 @@ def read_line(text: bytes) -> Line:
 
 def _colons(line: Line) -> int:
     """At most as many colons as a text without escapes has, if no key of it occurs twice: of keys, ids and stamps."""
-    texts = (line.series, line.time, line.predict, line.close, line.origin)
+    texts = (line.series, line.time, line.predict, line.close, line.origin, line.id)
     given = sum(text is not None for text in (*texts, line.terms, line.static)) + line.forget
     channels = 0 if line.values is None else 1 + len(line.values)
     return given + channels + sum(text.count(":") for text in texts if isinstance(text, str))
