@@ -157,9 +157,13 @@ def where_of(line: Line, error: StreamError) -> Where:
     return Where(series=line.series, channel=channel, stamp=line.stamp)
 
 
-def unknown_series(name: Id) -> StreamError:
+class UnknownSeriesError(StreamError):
+    """A series that has not begun."""
+
+
+def unknown_series(name: Id) -> UnknownSeriesError:
     """The error about a series that has not begun."""
-    return StreamError(f"There is no series {name!r}.", 'A series begins with its first "values".')
+    return UnknownSeriesError(f"There is no series {name!r}.", 'A series begins with its first "values".')
 
 
 def _out_of_order(name: Id, event: SeriesEvent) -> StreamError | None:
