@@ -63,12 +63,14 @@ class LiveSeries:
         """The time of the series at a moment in seconds since 1970, never before what is known of it.
 
         Args:
-            now: The moment.
+            now: The moment, which is UTC where datetimes have no time zone.
             rate: Units of time in a second, by which time goes on where stamps are not datetimes.
         """
         clock = self.series.clock
         if isinstance(clock, DatetimeClock):
-            time = float(time_of(datetime.fromtimestamp(now, UTC).isoformat(), clock))
+            moment = datetime.fromtimestamp(now, UTC)
+            moment = moment.replace(tzinfo=None) if clock.zone is None else moment
+            time = float(time_of(moment.isoformat(), clock))
         else:
             assert rate is not None
             time = self.time + (now - self.updated) * rate

@@ -7,6 +7,7 @@ cannot be committed, the series that it changed are forgotten and live again, so
 import collections
 import dataclasses
 import hashlib
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -29,6 +30,7 @@ LONGEST_ID = 256
 """Bytes of the id of a series in JSON, and of an event id."""
 LONGEST_LETTER = 4096
 """Bytes of a refused observation that are kept."""
+log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,15 +173,16 @@ class Service:
             self._predict(work)
             self._commit("tick", None, work, states=False)
             return
-        except StreamError:
+        except StreamError as error:
             # One of them cannot be predicted, or its state is damaged: leave it as it is, and refresh the others.
             self._cache.forget(names)
+            if len(names) == 1:
+                log.warning("Series %r cannot be refreshed: %s", names[0], error)
+                self.metrics.add("unrefreshed")
+                return
         except BaseException:
             self._cache.forget(names)
             raise
-        if len(names) == 1:
-            self.metrics.add("unrefreshed")
-            return
         half = len(names) // 2
         self.refresh(names[:half])
         self.refresh(names[half:])
