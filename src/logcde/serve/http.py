@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -48,6 +49,23 @@ class Limits:
     body: int = 8 << 20
     rate: float | None = None
     subscribers: int = 100
+
+
+class _Rest(Convertor[str]):
+    """The rest of a path, whatever characters it has."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        """The text."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """The text."""
+        return value
+
+
+register_url_convertor("rest", _Rest())
 
 
 class Handlers:
@@ -205,7 +223,7 @@ class Handlers:
         kind = request.query_params.get("id")
         names: list[Id] = [] if kind == "number" else [text]
         with contextlib.suppress(ValueError):
-            if kind != "text" and str(int(text)) == text and abs(int(text)) < 1 << 63:
+            if kind != "text" and str(int(text)) == text and -(1 << 63) <= int(text) < 1 << 63:
                 names.append(int(text))
         records = [await asyncio.to_thread(self._store.find, name) for name in names]
         found = [one for one in records if one is not None]
@@ -256,7 +274,7 @@ def application(worker: Worker, feed: PostFeed, limits: Limits, token: str | Non
     routes = [
         route("/observations", handlers.observe, "POST"),
         route("/series", handlers.list_series),
-        route("/series/{name:path}", handlers.one_series),
+        route("/series/{name:rest}", handlers.one_series),
         route("/events", handlers.events),
         route("/dead-letters", handlers.dead_letters),
         route("/healthz", handlers.health),

@@ -4,7 +4,6 @@ One thread calls it. States of series are live when they are needed, and the mos
 cannot be committed, the series that it changed are forgotten and live again, so memory is never ahead of the store.
 """
 
-import collections
 import dataclasses
 import hashlib
 import logging
@@ -24,6 +23,7 @@ from logcde.serve.feed import Answer, Delivery
 from logcde.serve.live import LiveSeries, SeriesCache, ServedModel
 from logcde.serve.metrics import Metrics
 from logcde.serve.store import AbstractStore, DeadLetter, Group, Observation, Outgoing
+from logcde.serve.work import Due, RefusedError, Work
 from logcde.streams.clock import Time
 
 LONGEST_ID = 256
@@ -52,39 +52,6 @@ class ServiceOptions:
     rate: float | None = None
     most_series: int = 100_000
     cached: int = 20_000
-
-
-@dataclasses.dataclass(eq=False)
-class _Due:
-    """A prediction that is still to be made, and where it belongs."""
-
-    live: LiveSeries
-    observation: Observation | None
-    answer: Answer
-    by: str
-
-
-class _Work:
-    """What a group has changed so far."""
-
-    def __init__(self, now: float) -> None:
-        self.now = now
-        self.changed: dict[Id, LiveSeries] = {}
-        self.due: dict[Id, _Due] = {}
-        self.ids: dict[tuple[int, str], tuple[bytes, Answer]] = {}
-        self.observations: list[Observation] = []
-        self.outgoing: list[Outgoing] = []
-        self.dead: list[DeadLetter] = []
-        self.counts: collections.Counter[tuple[str, str]] = collections.Counter()
-        self.begun = 0
-
-
-class _RefusedError(Exception):
-    """An observation that is refused, with a short reason for counting; it has changed nothing."""
-
-    def __init__(self, reason: str, error: StreamError) -> None:
-        super().__init__(reason)
-        self.reason, self.error = reason, error
 
 
 class Service:
@@ -124,7 +91,7 @@ class Service:
         Raises:
             StoreError: It cannot be committed. Nothing was taken.
         """
-        work = _Work(time.time())
+        work = Work(time.time())
         try:
             answers = [[self._answer(text, work) for text in delivery.texts] for delivery in deliveries]
             self._predict(work)
@@ -162,14 +129,14 @@ class Service:
         """Predict series as of now, all together, though nothing was observed.
 
         Raises:
-            StoreError: The predictions cannot be kept.
+            StoreError: They cannot be kept.
         """
-        work = _Work(time.time())
+        work = Work(time.time())
         try:
             for name in names:
                 live = self._cache.load(name)
                 assert live is not None
-                work.due[name] = _Due(live, None, {}, "tick")
+                work.due[name] = Due(live, None, {}, "tick")
             self._predict(work)
             self._commit("tick", None, work, states=False)
             return
@@ -195,11 +162,11 @@ class Service:
         self._cache.forget(names := self.store.archive(time.time() - silence))
         return len(names)
 
-    def _answer(self, text: bytes, work: _Work) -> Answer:
+    def _answer(self, text: bytes, work: Work) -> Answer:
         """Apply one observation. A refused one is kept as a dead letter."""
         try:
             return self._take(text, work)
-        except _RefusedError as refused:
+        except RefusedError as refused:
             error, reason = refused.error, refused.reason
         work.dead.append(DeadLetter(work.now, reason, str(error), text[:LONGEST_LETTER]))
         work.counts["refused", reason] += 1
@@ -207,27 +174,27 @@ class Service:
         place = {"series": where.series, "channel": where.channel, "stamp": where.stamp}
         return {"error": str(error), "reason": reason, **place}
 
-    def _take(self, text: bytes, work: _Work) -> Answer:
+    def _take(self, text: bytes, work: Work) -> Answer:
         try:
             line = read_line(text)
         except StreamError as error:
-            raise _RefusedError("malformed", error) from error
+            raise RefusedError("malformed", error) from error
         self.current = line.series
         try:
             if line.values is None:
                 return self._take_other(line, work)
             return self._observe(line, work)
-        except _RefusedError as refused:
+        except RefusedError as refused:
             refused.error.where = where_of(line, refused.error)
             raise
 
-    def _take_other(self, line: Line, work: _Work) -> Answer:
+    def _take_other(self, line: Line, work: Work) -> Answer:
         """A request, or the end of an interval."""
         live = self._known(line.series)
         if live is None:
-            raise _RefusedError("unknown", unknown_series(line.series))
+            raise RefusedError("unknown", unknown_series(line.series))
         if line.forget:
-            raise _RefusedError(
+            raise RefusedError(
                 "unsupported",
                 StreamError("A service forgets no series by request.", "It archives those that are silent."),
             )
@@ -239,24 +206,26 @@ class Service:
                 self._predict(work)
             self._rules.close(live.series, line.close)
         except StreamError as error:
-            raise _RefusedError("impossible", error) from error
+            raise RefusedError("impossible", error) from error
         self._changed(live, work)
         return {"series": line.series, "time": line.close}
 
-    def _observe(self, line: Line, work: _Work) -> Answer:
+    def _observe(self, line: Line, work: Work) -> Answer:
         live = work.changed.get(line.series) or self._known(line.series)
         digest = b""
         if line.id is not None:
-            self._check_length("event id", line.id)
+            _check_length("event id", line.id)
             digest = hashlib.blake2b(msgspec.json.encode(line, order="sorted"), digest_size=16).digest()
             before = None if live is None else self._repeated(line, live, digest, work)
             if before is not None:
                 work.counts["repeated", ""] += 1
                 return before
         if live is None:
-            self._check_length("id of the series", line.series)
+            _check_length("id of the series", line.series)
+            if line.series in (".", ".."):
+                raise RefusedError("limit", StreamError(f"{line.series!r} cannot be a part of an address, as ids are."))
             if self._total + work.begun >= self._options.most_series:
-                raise _RefusedError(
+                raise RefusedError(
                     "limit",
                     StreamError(
                         f"There are {self._options.most_series:,} series already, as many as may be.",
@@ -266,21 +235,21 @@ class Service:
         try:
             event = self._rules.event(line, None if live is None else live.series)
         except StreamError as error:
-            raise _RefusedError("unreadable", error) from error
+            raise RefusedError("unreadable", error) from error
         if line.series in work.due:  # that prediction is without this observation
             self._predict(work)
         newest = -np.inf if live is None else live.time
         try:
             self._rules.observe(line, event)
         except StreamError as error:
-            raise _RefusedError(_reason(event, newest), error) from error
+            raise RefusedError(_reason(event, newest), error) from error
         if live is None:
             key = self.store.new_key()
             live = LiveSeries(event.series, key, line.series, work.now, work.now, 0, event.stamp, float(event.time))
             work.begun += 1
         return self._taken(line, event, live, digest, work)
 
-    def _taken(self, line: Line, event: SeriesEvent, live: LiveSeries, digest: bytes, work: _Work) -> Answer:
+    def _taken(self, line: Line, event: SeriesEvent, live: LiveSeries, digest: bytes, work: Work) -> Answer:
         """Note an observation that the predictor has taken."""
         live.events, live.updated, live.archived = live.events + 1, work.now, False
         if event.time >= live.time:
@@ -295,12 +264,12 @@ class Service:
             work.ids[live.key, line.id] = digest, answer
         work.counts["observations", ""] += 1
         if self._options.each:
-            work.due[line.series] = _Due(live, observation, answer, "observation")
+            work.due[line.series] = Due(live, observation, answer, "observation")
         else:
             work.observations.append(observation)
         return answer
 
-    def _repeated(self, line: Line, live: LiveSeries, digest: bytes, work: _Work) -> Answer | None:
+    def _repeated(self, line: Line, live: LiveSeries, digest: bytes, work: Work) -> Answer | None:
         """The answer to an observation whose event id was taken before; None if it was not."""
         assert line.id is not None
         in_group = work.ids.get((live.key, line.id))
@@ -308,7 +277,7 @@ class Service:
         if in_group is None and kept is None:
             return None
         if digest != (in_group[0] if in_group is not None else kept.digest if kept is not None else b""):
-            raise _RefusedError(
+            raise RefusedError(
                 "conflict",
                 StreamError(
                     f"The event id {line.id!r} was used for another observation of series {line.series!r}.",
@@ -321,14 +290,7 @@ class Service:
         stamp = line.time if kept.predicted is None else kept.predicted
         return {"series": line.series, "time": stamp, "prediction": kept.prediction, "repeated": True}
 
-    def _check_length(self, what: str, text: Id) -> None:
-        size = len(msgspec.json.encode(text))
-        if size > LONGEST_ID:
-            raise _RefusedError(
-                "limit", StreamError(f"The {what} has {size:,} bytes, more than {LONGEST_ID}.", "Choose a shorter one.")
-            )
-
-    def _predict(self, work: _Work) -> None:
+    def _predict(self, work: Work) -> None:
         """Make all predictions that are due, together."""
         due, work.due = list(work.due.values()), {}
         times = [
@@ -349,7 +311,7 @@ class Service:
                 )
             self._alert(live, work)
 
-    def _alert(self, live: LiveSeries, work: _Work) -> None:
+    def _alert(self, live: LiveSeries, work: Work) -> None:
         """Sort the series anew, and raise or clear its alerts."""
         numbers = numbers_of(live.prediction)
         live.risk = risk_of(numbers, self.risk)
@@ -366,11 +328,11 @@ class Service:
                 work.counts["alerts", change] += 1
         live.alerts = tuple(names)
 
-    def _changed(self, live: LiveSeries, work: _Work) -> None:
+    def _changed(self, live: LiveSeries, work: Work) -> None:
         work.changed[live.name] = live
         self._cache.keep(live)
 
-    def _commit(self, feed: str, position: int | None, work: _Work, states: bool = True) -> None:
+    def _commit(self, feed: str, position: int | None, work: Work, states: bool = True) -> None:
         series = [one.record(self._cache.packed(one) if states else None) for one in work.changed.values()]
         before = time.perf_counter()
         self.newest = self.store.commit(Group(feed, position, series, work.observations, work.outgoing, work.dead))
@@ -385,12 +347,19 @@ class Service:
         try:
             return self._cache.load(name)
         except StreamError as error:
-            raise _RefusedError("damaged", error) from error
+            raise RefusedError("damaged", error) from error
 
     def _to_json(self, outputs: np.ndarray) -> Any:
         if not np.isfinite(outputs).all():
             self.metrics.add("not_finite")
         return self._model.to_json(outputs)
+
+
+def _check_length(what: str, text: Id) -> None:
+    size = len(msgspec.json.encode(text))
+    if size > LONGEST_ID:
+        error = StreamError(f"The {what} has {size:,} bytes, more than {LONGEST_ID}.", "Choose a shorter one.")
+        raise RefusedError("limit", error)
 
 
 def _reason(event: SeriesEvent, newest: float) -> str:
