@@ -99,7 +99,8 @@ class Server:
         line = self.process.stderr.readline()
         self.messages.append(line)
         self.url = next((word.rstrip(",") for word in line.split() if word.startswith("http")), None)
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self):
         for line in self.process.stderr:
@@ -111,6 +112,8 @@ class Server:
     def __exit__(self, *error):
         self.process.kill()
         self.process.wait()
+        self._reader.join()
+        self.process.stderr.close()
 
 
 @dataclasses.dataclass
