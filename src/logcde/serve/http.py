@@ -24,6 +24,7 @@ from logcde.serve.answers import answer, error_answer, refusal
 from logcde.serve.bodies import BodyError, observations_in, read_body
 from logcde.serve.feed import BusyError, PostFeed
 from logcde.serve.openapi import description
+from logcde.serve.page import page
 from logcde.serve.store import Observation, Outgoing, Query, SeriesRecord, StoreError
 from logcde.serve.worker import Worker
 from logcde.streams.clock import DatetimeClock
@@ -140,7 +141,9 @@ class Handlers:
         if "at" in given or record.predicted is None:
             at = self._stamp(given["at"]) if "at" in given else None
             found |= await self._worker.call(self._service.predict, record.name, at)
-        found["history"] = [_observed(one) for one in history]
+        found["history"] = [
+            _observed(one) | {"risk": risk} for one, risk in zip(history, self._risks(history), strict=True)
+        ]
         return answer(found)
 
     async def dead_letters(self, request: Request) -> Response:
@@ -190,6 +193,10 @@ class Handlers:
         }
         text = self._service.metrics.text(gauges)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    async def page(self, request: Request) -> Response:
+        """The page that watches the service."""
+        return page()
 
     async def openapi(self, request: Request) -> Response:
         """A description of all this."""
@@ -247,8 +254,10 @@ class Handlers:
         return number
 
     def _risks(self, history: list[Observation]) -> list[float | None]:
-        predicted = [one for one in history if one.predicted is not None]
-        return [risk_of(_without_none(one.prediction), self._service.risk) for one in predicted]
+        return [
+            None if one.predicted is None else risk_of(_without_none(one.prediction), self._service.risk)
+            for one in history
+        ]
 
 
 def application(worker: Worker, feed: PostFeed, limits: Limits, token: str | None, names: tuple[str, ...]) -> Guard:
@@ -272,6 +281,7 @@ def application(worker: Worker, feed: PostFeed, limits: Limits, token: str | Non
         return Route(path, _counted(handler, worker), methods=[method])
 
     routes = [
+        route("/", handlers.page),
         route("/observations", handlers.observe, "POST"),
         route("/series", handlers.list_series),
         route("/series/{name:rest}", handlers.one_series),
