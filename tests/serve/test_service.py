@@ -1,6 +1,7 @@
 """The engine: offline numbers, each observation once, refusals that change nothing, memory that is never ahead."""
 
 import json
+import random
 import sqlite3
 import time
 
@@ -310,3 +311,31 @@ def test_a_delivery_is_taken_as_a_whole(path):
         )
         assert [len(one) for one in answers] == [1, 2]
         assert service.store.position("http") == 3
+
+
+def test_damaged_observations_are_refused_each_by_itself(path):
+    """Bytes that are changed, added and removed: every observation has an answer, and the good ones are taken."""
+    chance = random.Random(0)
+    whole = "1" + "0" * 40
+    lines = [json.dumps(one | {"id": f"e{n}"}).encode() for n, one in enumerate(history(40))]
+    lines += [
+        f'{{"series": "p1", "time": {time}, "values": {{"pulse": {value}}}}}'.encode()
+        for time, value in ((1, whole * 10), (2.125, whole), (whole, 1), (-0.0, 1), ("null", 1), (900_000, 1e308))
+    ]
+    with service_on(path, served(reorder=1.0)) as service:
+        for _ in range(150):
+            texts = []
+            for line in chance.choices(lines, k=4):
+                text = bytearray(line)
+                for _ in range(chance.choice([0, 1, 3])):
+                    place = chance.randrange(len(text) - 5)
+                    end = place + chance.choice([0, 0, 1, 4])
+                    text[place:end] = bytes([chance.choice([chance.randrange(256), *b"0eE-+.{}[]"])])
+                texts.append(bytes(text))
+            answers = post(service, *texts)
+            assert len(answers) == 4
+            assert all(("error" in one) != ("prediction" in one) for one in answers)
+        counts = service.metrics.counts
+        taken = sum(one.events for one in service.store.page(Query())[1])
+        assert 10 < counts["observations", ""] == taken
+        assert sum(reasons(service).values()) == sum(one.times for one in service.store.dead_letters(10_000))

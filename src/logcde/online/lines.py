@@ -21,6 +21,7 @@ Stamp: TypeAlias = float | str
 Id: TypeAlias = str | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """The id of a series."""
 
+LARGEST_WHOLE = 2**63 - 1
 EXAMPLE = '{"series": "p1", "time": 0.5, "values": {"pulse": 61.0}}'
 PURPOSES = ("values", "predict", "close", "forget")
 """Keys of a line of which it has exactly one."""
@@ -73,6 +74,9 @@ def read_line(text: bytes) -> Line:
         _explain(text, error)
     if b"\\" in text or text.count(b":") > _colons(line):
         _check_keys(text, line)
+    for name, value in (line.values or {}).items():
+        if type(value) is int and abs(value) > LARGEST_WHOLE:
+            _check_whole(line, name, value)
     purposes = (line.values is not None) + (line.predict is not None) + (line.close is not None) + line.forget
     if purposes != 1:
         found = "has none" if purposes == 0 else "has several"
@@ -89,6 +93,19 @@ def read_line(text: bytes) -> Line:
                     where=Where(series=line.series, stamp=line.stamp),
                 )
     return line
+
+
+def _check_whole(line: Line, channel: str, value: int) -> None:
+    """Take a whole number beyond 64 bits as a decimal one, if it is one."""
+    assert line.values is not None
+    try:
+        line.values[channel] = float(value)
+    except OverflowError as error:
+        raise StreamError(
+            f"Channel {channel!r} has a number beyond the range of float64.",
+            "Leave out channels that were not observed.",
+            where=Where(series=line.series, channel=channel, stamp=line.stamp),
+        ) from error
 
 
 def _colons(line: Line) -> int:

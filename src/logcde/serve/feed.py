@@ -56,6 +56,10 @@ class BusyError(LogcdeError):
     """More observations are waiting than a service accepts."""
 
 
+class FailedError(LogcdeError):
+    """Observations that broke the engine. Nothing of their delivery was taken."""
+
+
 class PostFeed(AbstractFeed):
     """Observations that clients post, who wait for the answers.
 

@@ -22,7 +22,7 @@ from logcde.serve.access import Guard, Rate
 from logcde.serve.alerts import numbers_of, risk_of
 from logcde.serve.answers import answer, error_answer, refusal
 from logcde.serve.bodies import BodyError, observations_in, read_body
-from logcde.serve.feed import BusyError, PostFeed
+from logcde.serve.feed import BusyError, FailedError, PostFeed
 from logcde.serve.openapi import description
 from logcde.serve.page import page
 from logcde.serve.store import Observation, Outgoing, Query, SeriesRecord, StoreError
@@ -304,6 +304,8 @@ def _counted(handler: Callable[[Request], Any], worker: Worker) -> Callable[[Req
             found = error_answer(error.status, error)
         except (BusyError, StoreError) as error:
             found = error_answer(503, error, {"retry-after": "1"})
+        except FailedError as error:
+            found = error_answer(500, error)
         except LogcdeError as error:
             found = error_answer(404 if isinstance(error, UnknownSeriesError) else 422, error)
         worker.service.metrics.add("requests", str(found.status_code))

@@ -115,6 +115,7 @@ FAULTS = {
     413: "The body is too large.",
     415: "The content type is not known.",
     429: "Too many observations in a second; Retry-After says when to send them again.",
+    500: "The service failed at these observations, and has taken none of them.",
     503: "The store cannot be written, or too many observations are waiting. Nothing was taken: send them again.",
 }
 """What answers to `POST /observations` with these statuses mean."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import TypeVar
 
-from logcde.serve.feed import AbstractFeed, Answer, Delivery
+from logcde.serve.feed import AbstractFeed, Answer, Delivery, FailedError
 from logcde.serve.service import Service
 from logcde.serve.store import StoreError
 
@@ -40,10 +40,15 @@ class Worker:
         self._tick, self._silence = tick, silence
         self._engine = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="logcde-serve")
         self.stopping = asyncio.Event()
-        self.failure: str | None = None
-        """Why the last group could not be committed; None if it could."""
+        self._unwritten: str | None = None
+        self._broken: str | None = None
         self._news = asyncio.Event()
         self._group: asyncio.Future[None] | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """Why observations cannot be taken; None if they can."""
+        return self._broken or self._unwritten
 
     async def call(self, function: Callable[..., T], *arguments: object) -> T:
         """Call a method of the service in its thread, between two groups."""
@@ -101,12 +106,16 @@ class Worker:
                 return
             log.exception("A delivery of %d observations cannot be applied.", len(deliveries[0].texts))
             self.service.metrics.add("failures")
-            self.feed.settle(deliveries[0], error)
+            found = FailedError(
+                f"The service failed at these observations ({type(error).__name__}), and has taken none of them.",
+                "Send them one by one to find the one that it fails at, and see its log.",
+            )
+            self.feed.settle(deliveries[0], found)
             return
         self._settle(deliveries, answers)
 
     def _settle(self, deliveries: Sequence[Delivery], answers: Sequence[list[Answer]]) -> None:
-        self.failure = None
+        self._unwritten = None
         for delivery, one in zip(deliveries, answers, strict=True):
             self.service.metrics.answer.add(time.monotonic() - delivery.received)
             self.feed.settle(delivery, one)
@@ -133,20 +142,21 @@ class Worker:
 
     async def _keep_house(self) -> None:
         await self.call(self.service.store.clean, time.time())
+        self._unwritten = None
         if self._silence is not None:
             await self.call(self.service.archive, self._silence)
 
     def _failed(self, error: StoreError) -> None:
-        if self.failure is None:
+        if self._unwritten is None:
             log.error("%s", error)
-        self.failure = str(error)
+        self._unwritten = str(error)
         self.service.metrics.add("failures")
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Tell of a loop that has ended by a mistake; the service is no longer healthy then."""
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("The service has stopped working.", exc_info=error)
-            self.failure = f"{type(error).__name__}: {error}"
+            self._broken = f"{type(error).__name__}: {error}"
 
     def _tell(self) -> None:
         news, self._news = self._news, asyncio.Event()
