@@ -90,13 +90,13 @@ def test_a_signal_ends_it_cleanly_and_it_continues(folder, tmp_path):
         url = server.url
         before = httpx.post(f"{url}observations", json=lines[:6]).json()["answers"]
         assert "in use by process" in run("serve", folder, "--store", path)
-        with httpx.stream("GET", f"{url}events", headers={"last-event-id": "4"}, timeout=20.0) as events:
+        with httpx.stream("GET", f"{url}events", headers={"last-event-id": "4"}, timeout=60.0) as events:
             parts = events.iter_lines()
             assert [next(parts) for _ in range(3)][2] == "id: 5"
             server.process.send_signal(signal.SIGTERM)
             rest = list(parts)  # the stream ends rather than keep the service waiting
         assert "id: 6" in rest
-        assert server.process.wait(20) == 0
+        assert server.process.wait(60) == 0
         wait_until(lambda: any("6 observations taken, 0 refused" in one for one in server.messages))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["state.db"]
     with Server(folder, path) as server:
@@ -105,7 +105,7 @@ def test_a_signal_ends_it_cleanly_and_it_continues(folder, tmp_path):
         assert {one["series"]: one["prediction"] for one in rows} == {n: one["prediction"] for n, one in latest.items()}
         after = httpx.post(f"{server.url}observations", json=lines[6:]).json()["answers"]
         server.process.send_signal(signal.SIGINT)
-        assert server.process.wait(20) == 0
+        assert server.process.wait(60) == 0
     with service_on(tmp_path / "whole.db", ServedModel(*_parts(folder))) as service:
         assert post(service, *lines) == before + after
 
@@ -147,6 +147,7 @@ def test_what_it_refuses_to_begin(folder, tmp_path, monkeypatch):
         ("--alert", "ill:0.5:0.2"): "The model has no output 'ill'. It has '0', '1'.",
         ("--risk", "ill"): "The model has no output 'ill'",
         ("--tls-key", secret): "Only one of --tls-certificate and --tls-key",
+        ("--tls-key", secret, "--tls-certificate", secret): "Name a certificate and its key, both in PEM",
         ("--reorder", "-1"): "window for reordering is -1.0",
     }
     for options, words in cases.items():

@@ -134,9 +134,9 @@ class Repeating:
             if self.server is None:
                 self.server = self.start(self.kills)
             try:
-                reply = httpx.post(f"{self.server.url}observations", json=texts, timeout=20.0)
+                reply = httpx.post(f"{self.server.url}observations", json=texts, timeout=60.0)
             except httpx.TransportError:
-                self.server.process.wait(20)
+                self.server.process.wait(60)
                 self.server.__exit__()
                 self.server, self.kills = None, self.kills + 1
                 continue
@@ -147,11 +147,11 @@ class Repeating:
         """End the server that runs."""
         if self.server is not None:
             self.server.process.terminate()
-            self.server.process.wait(20)
+            self.server.process.wait(60)
             self.server.__exit__()
 
 
-def wait_until(condition, seconds=20.0):
+def wait_until(condition, seconds=60.0):
     """Wait for something that happens in another process."""
     end = time.monotonic() + seconds
     while not (found := condition()):

@@ -212,8 +212,15 @@ def test_rates_and_waiting_posts_are_limited(service):
     assert late.status_code == 200
     assert (soon.status_code, soon.headers["retry-after"]) == (429, "1")
     assert "Send these again" in soon.json()["error"]
-    (busy,) = statuses(service, ("POST", "/observations", {"json": [GOOD] * 3}), feed=PostFeed(waiting=2))
-    assert busy.status_code == 503
+    (many,) = statuses(service, ("POST", "/observations", {"json": [GOOD] * 3}), feed=PostFeed(waiting=2))
+    assert (many.status_code, "at most 2" in many.json()["error"]) == (413, True)
+
+    async def ask(client):
+        posts = [client.post("/observations", json=[GOOD | {"series": f"s{n}"}] * 2) for n in range(2)]
+        return sorted((await asyncio.gather(*posts)), key=lambda one: one.status_code)
+
+    taken, busy = asked(service, ask, feed=PostFeed(waiting=3))
+    assert (taken.status_code, busy.status_code) == (207, 503)
     assert "observations are waiting" in busy.json()["error"]
 
 

@@ -84,7 +84,7 @@ def test_the_page_follows_a_service(folder, tmp_path, opened):
         assert page.title() == "logcde serve"
         port = server.url.rstrip("/").rpartition(":")[2]
         server.process.terminate()
-        server.process.wait(20)
+        server.process.wait(60)
         page.wait_for_selector("#health.bad")
     with Server(folder, path, *ALERT, "--http", f"127.0.0.1:{port}") as server:
         page.wait_for_selector("#health.good")

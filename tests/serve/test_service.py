@@ -294,6 +294,7 @@ def test_static_features_and_closed_intervals(path):
     with service_on(path, served_model) as service:
         assert "takes 2" in post(service, GOOD)[0]["error"]
         post(service, GOOD | {"static": [0.5, 1.0]}, {"series": "p1", "close": 0.5})
+        assert service.predict("p1")["time"] == 0.5  # the series is known up to there
     with service_on(path, served_model) as service:
         (answer,) = post(service, GOOD | {"time": 0.6})
     alone = lc.Predictor(model, static=[0.5, 1.0])

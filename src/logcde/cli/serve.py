@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,9 +111,14 @@ class Serve:
                 raise ModelError(f"--{name.replace('_', '-')} is {value}.", "Give a positive number.")
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ModelError("Only one of --tls-certificate and --tls-key was given.", "Give both or neither.")
-        for file in (self.tls_certificate, self.tls_key):
-            if file is not None and not file.is_file():
-                raise ArtefactError(f"There is no file {file}.", "Name a file in PEM.")
+        if self.tls_certificate is not None and self.tls_key is not None:
+            try:
+                ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(self.tls_certificate, self.tls_key)
+            except OSError as error:  # ssl.SSLError is one
+                raise ArtefactError(
+                    f"{self.tls_certificate} and {self.tls_key} cannot be used: {error.strerror or error}.",
+                    "Name a certificate and its key, both in PEM.",
+                ) from error
 
     def _token(self) -> str | None:
         if self.token_file is None:

@@ -72,7 +72,7 @@ class PostFeed(AbstractFeed):
     name = "http"
 
     def __init__(self, position: int = 0, together: int = 2000, waiting: int = 50_000) -> None:
-        self._position, self._together, self._limit = position, together, waiting
+        self._position, self._together, self.limit = position, together, waiting
         self._queue: collections.deque[Delivery] = collections.deque()
         self._answers: dict[Delivery, asyncio.Future[list[Answer]]] = {}
         self._waiting = 0
@@ -84,9 +84,9 @@ class PostFeed(AbstractFeed):
         Raises:
             BusyError: Too many are waiting.
         """
-        if self._waiting + len(texts) > self._limit:
+        if self._waiting + len(texts) > self.limit:
             raise BusyError(
-                f"{self._waiting:,} observations are waiting, and at most {self._limit:,} may.",
+                f"{self._waiting:,} observations are waiting, and at most {self.limit:,} may.",
                 "Send them again in a second; fewer clients at once, or more observations in a post, are faster.",
             )
         self._position += len(texts)

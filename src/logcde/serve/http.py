@@ -90,6 +90,8 @@ class Handlers:
         texts = observations_in(body, request.headers.get("content-type", ""))
         if not texts:
             raise BodyError(400, "The body has no observation.", "Send one JSON object, or a list of them.")
+        if len(texts) > self._feed.limit:
+            raise BodyError(413, f"The body has {len(texts):,} observations.", f"Send at most {self._feed.limit:,}.")
         wait = 0.0 if self._rate is None else self._rate.wait(len(texts))
         if wait > 0.0:
             return refusal(

@@ -72,10 +72,10 @@ class Metrics:
 
     def text(self, gauges: dict[str, float]) -> str:
         """All numbers; `gauges` are those that go up and down."""
-        lines = []
+        lines, counts = [], sorted(dict(self.counts).items())  # a copy: another thread counts
         for name, help in HELP.items():
             lines += [f"# HELP logcde_{name}_total {help}", f"# TYPE logcde_{name}_total counter"]
-            found = {label: count for (one, label), count in sorted(self.counts.items()) if one == name}
+            found = {label: count for (one, label), count in counts if one == name}
             if name not in LABELS:
                 lines.append(f"logcde_{name}_total {found.get('', 0)}")
             lines += [

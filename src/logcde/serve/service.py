@@ -207,6 +207,9 @@ class Service:
             self._rules.close(live.series, line.close)
         except StreamError as error:
             raise RefusedError("impossible", error) from error
+        closed = float(time_of(line.close, live.series.clock))
+        if closed > live.time:
+            live.time, live.stamp = closed, line.close
         self._changed(live, work)
         return {"series": line.series, "time": line.close}
 
