@@ -45,7 +45,9 @@ def test_commands_end_with_a_known_code_and_a_message(command, models, tmp_path)
     assert seen.codes[command, 0] + seen.codes[command, 1] + seen.codes[command, 2] == sum(seen.codes.values())
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"cite", "warm"}))  # which read no data of users
+@pytest.mark.parametrize(
+    "command", sorted(set(COMMANDS) - {"cite", "warm", "serve"})
+)  # which read no data of users, or not from files
 def test_no_option_is_left_out(command):
     assert set(options_of(COMMANDS[command])) - {"--output"} <= set(FLAGS[command])
 

@@ -148,6 +148,8 @@ BAD = {
     b'{"series": "p1", "time": 0.2, "values": {"pulse": "61"}}': "Channel 'pulse' is \"61\", which is not a number.",
     b'{"series": "p1", "time": 0.2, "values": {"pulse": true}}': "Channel 'pulse' is true",
     b'{"series": "p1", "time": 0.2, "values": {"pulse": 1e999}}': "The line is not JSON",
+    b'{"series": "p1", "time": 0.2, "values": {"pulse": 1%s}}' % (b"0" * 400): "beyond the range of float64",
+    b'{"series": "p1", "time": 0.2, "values": {"pulse": 1}, "id": "e"}': '"id" makes an observation of logcde serve',
     b'{"series": "p1", "time": 0.2, "values": {"pulse": null}}': "The line has no observation.",
     b'{"series": "p1", "time": 0.2, "values": {"temp": 1}, "static": ["a"]}': "The line is invalid: Expected",
     b'{"series": "p1", "time": 0.05, "values": {"pulse": 1}}': "The stamp 0.05 goes back: the last one of series 'p1'",

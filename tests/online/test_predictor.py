@@ -261,6 +261,15 @@ def test_reorder_holds_back_ends_of_intervals():
     np.testing.assert_array_equal(late.predict(), good.predict())
 
 
+def test_an_event_before_one_at_the_end_of_the_open_interval_is_refused():
+    predictor = lc.Predictor(fast("last"))  # with intervals of 0.25
+    predictor.observe(0.25, {"a": 1.0})
+    for again in (predictor, lc.Predictor(fast("last")).restore(predictor.state())):
+        with pytest.raises(StreamError, match="not after"):
+            again.observe(0.125, {"a": 2.0})
+        again.observe(0.375, {"a": 2.0})
+
+
 def test_refused_events_change_nothing():
     predictor = lc.Predictor(fast("last"))
     predictor.observe(0.3, {"a": 1.0})

@@ -183,6 +183,15 @@ def saved_class_name(path: str | os.PathLike) -> str:
     raise ArtefactError(f"{Path(path) / MODEL_JSON} does not name the class of its model.")
 
 
+def model_digest(path: str | os.PathLike) -> str:
+    """The checksum of a saved model in 64 digits. It covers the parameters, whose checksum `model.json` holds.
+
+    Raises:
+        OSError: `model.json` cannot be read.
+    """
+    return hashlib.sha256(read_regular(Path(path) / MODEL_JSON)).hexdigest()
+
+
 def _document(file: Path) -> Document:
     content = _read(file, LARGEST_DOCUMENT)
     try:

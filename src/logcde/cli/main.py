@@ -24,6 +24,7 @@ from logcde.cli.notices import tell, warnings_to
 from logcde.cli.output import UNWRITTEN, standard_streams, unwritten
 from logcde.cli.predict import Predict
 from logcde.cli.report import Report
+from logcde.cli.serve import Serve
 from logcde.cli.stream import Stream
 from logcde.cli.stress import Stress
 from logcde.cli.train import Train
@@ -61,6 +62,7 @@ COMMANDS: dict[str, type] = {
     "stress": Stress,
     "report": Report,
     "stream": Stream,
+    "serve": Serve,
     "warm": Warm,
     "export": Export,
     "cite": Cite,

@@ -116,8 +116,15 @@ def _unwritable(path: Path, error: OSError) -> ArtefactError:
     )
 
 
-def predictor_and_output(folder: Path) -> "tuple[AbstractPredictor, int, Callable[[np.ndarray], Any]]":
-    """A predictor, its number of static features, and the function from its outputs to a prediction in JSON."""
+def predictor_and_output(
+    folder: Path, reorder: float | None = None
+) -> "tuple[AbstractPredictor, int, Callable[[np.ndarray], Any]]":
+    """A predictor, its number of static features, and the function from its outputs to a prediction in JSON.
+
+    Args:
+        folder: The folder of a saved model.
+        reorder: How late events may arrive, in units of time of the model.
+    """
     import jax
 
     from logcde.artefact import load
@@ -128,7 +135,7 @@ def predictor_and_output(folder: Path) -> "tuple[AbstractPredictor, int, Callabl
     jax.config.update("jax_enable_x64", True)  # For models in double precision.
     if saved_type(folder).startswith("estimators."):
         trained = load_trained(folder)
-        return trained.estimator.online(), 0, trained.to_json()
+        return trained.estimator.online(reorder), 0, trained.to_json()
     model = load(folder)
     if not isinstance(model, AbstractOnlineModel):
         raise ModelError(f"{folder} holds a {type(model).__name__}, which cannot predict online.")
@@ -137,4 +144,4 @@ def predictor_and_output(folder: Path) -> "tuple[AbstractPredictor, int, Callabl
             f"The model in {folder} does not record how its log-signatures were made.",
             "Save the model that logcde.fit returned.",
         )
-    return Predictor(model, static=np.zeros(model.statics)), model.statics, np.ndarray.tolist
+    return Predictor(model, static=np.zeros(model.statics), reorder=reorder), model.statics, np.ndarray.tolist

@@ -22,13 +22,13 @@ import msgspec
 
 from logcde._documents import FormatError, read_document, write_document
 from logcde._files import read_regular, write_whole
-from logcde.artefact.files import MODEL_JSON
+from logcde.artefact.files import model_digest
 from logcde.cli.advice import ADVICE
 from logcde.cli.notices import warnings_to
 from logcde.cli.output import UNWRITTEN, unwritten
-from logcde.cli.stream_lines import Id, PredictionLine, encode_lines
 from logcde.cli.stream_session import Session
 from logcde.errors import ArtefactError, LogcdeError, LogcdeWarning, NonFiniteWarning, StreamError, Where
+from logcde.online.lines import Id, PredictionLine, encode_lines
 
 READ_SIZE = 1 << 16
 LONGEST_LINE = 1 << 20
@@ -59,8 +59,7 @@ class StateFile:
 
     def __init__(self, path: Path, model: Path) -> None:
         self.path = path
-        # It covers the parameters too, whose checksum it holds.
-        self._model = hashlib.sha256(read_regular(model / MODEL_JSON)).hexdigest()
+        self._model = model_digest(model)
 
     def read(self) -> Progress:
         """The state that was written last; a new one if there is no file."""

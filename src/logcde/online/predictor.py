@@ -20,7 +20,7 @@ from logcde.models import AbstractOnlineModel
 from logcde.online.abstract import AbstractPredictor
 from logcde.online.prefix import Arrival, Event, Prefix, boundaries_of
 from logcde.online.reordering import ReorderBuffer
-from logcde.online.serving import IntervalLogsigs, ModelState, PredictorSetup
+from logcde.online.serving import AbstractServingModel, IntervalLogsigs, ModelState, PredictorSetup
 from logcde.online.states import FAULTS
 from logcde.online.watching import begun, copied, restored
 from logcde.streams import Clock, Partition, Schema, TrainingRanges
@@ -102,6 +102,11 @@ class Predictor(AbstractPredictor):
     def rule(self) -> Partition | None:
         """The rule by which intervals end, None if the user closes them."""
         return self._setup.partition
+
+    @property
+    def serving_model(self) -> AbstractServingModel:
+        """The model on plain arrays, which all series of the same setup share."""
+        return self._setup.model
 
     @property
     def last(self) -> float:

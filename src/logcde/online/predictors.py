@@ -11,6 +11,7 @@ from logcde.embedding import Embedding
 from logcde.embedding.online import Values
 from logcde.errors import ModelError, NonFiniteWarning, StreamError, Where
 from logcde.models import AbstractOnlineModel
+from logcde.online.abstract import AbstractPredictor
 from logcde.online.predictor import Predictor, advance_pending
 from logcde.online.serving import PredictorSetup
 from logcde.streams import Partition, Schema, TrainingRanges
@@ -124,11 +125,28 @@ class Predictors:
         chosen = [self[one] for one in ids]
         if not chosen:
             raise ModelError("There are no series to predict yet.", "Observe events, or begin a series with `add`.")
-        advance_pending(chosen)
-        states, logsigs = zip(*(one.state_at(at) for one in chosen), strict=True)
-        found = self._setup.model.predict_many(list(states), list(logsigs))
+        found = np.asarray(predict_together(chosen, [at] * len(chosen)))
         lost = [ids[place] for place in np.flatnonzero(~np.isfinite(found).all(axis=1))]
         if not self._not_finite.issuperset(lost):
             self._not_finite.update(lost)
             warnings.warn(NonFiniteWarning(not_finite(lost)), stacklevel=2)
         return found
+
+
+def predict_together(
+    predictors: Sequence[AbstractPredictor], at: Sequence[object]
+) -> list[Float[np.ndarray, "output"]]:
+    """Predict many series of one model, each at its own time; in one compiled call where the model has one.
+
+    Args:
+        predictors: Predictors of different series, begun by one predictor. They do not change.
+        at: A stamp for each; None is the latest time of the series.
+    """
+    sharing = [one for one in predictors if isinstance(one, Predictor)]
+    if len(sharing) < len(predictors):
+        return [one.predict(time) for one, time in zip(predictors, at, strict=True)]
+    if not sharing:
+        return []
+    advance_pending(sharing)
+    states, logsigs = zip(*(one.state_at(time) for one, time in zip(sharing, at, strict=True)), strict=True)
+    return list(sharing[0].serving_model.predict_many(list(states), list(logsigs)))

@@ -168,6 +168,7 @@ class Prefix:
     def _take_event(self, event: Event) -> None:
         if event.time >= self.boundaries.end:
             self.waiting.append(event)
+            self.boundaries.undisturbed_until = 0.0  # until the interval ends: no later event may precede this one
         else:
             self.online.take(*event)
 

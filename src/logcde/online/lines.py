@@ -1,4 +1,4 @@
-"""The lines that `logcde stream` reads and writes: their format, their stamps, and errors about malformed ones."""
+"""Observations as JSON objects, as commands take them: format, stamps, errors about malformed ones."""
 
 import dataclasses
 import re
@@ -21,6 +21,7 @@ Stamp: TypeAlias = float | str
 Id: TypeAlias = str | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 """The id of a series."""
 
+LARGEST_WHOLE = 2**63 - 1
 EXAMPLE = '{"series": "p1", "time": 0.5, "values": {"pulse": 61.0}}'
 PURPOSES = ("values", "predict", "close", "forget")
 """Keys of a line of which it has exactly one."""
@@ -38,6 +39,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     predict: Stamp | None = None
     close: Stamp | None = None
     forget: bool = False
+    id: str | None = None
 
     @property
     def stamp(self) -> Stamp | None:
@@ -72,6 +74,9 @@ def read_line(text: bytes) -> Line:
         _explain(text, error)
     if b"\\" in text or text.count(b":") > _colons(line):
         _check_keys(text, line)
+    for name, value in (line.values or {}).items():
+        if type(value) is int and abs(value) > LARGEST_WHOLE:
+            _check_whole(line, name, value)
     purposes = (line.values is not None) + (line.predict is not None) + (line.close is not None) + line.forget
     if purposes != 1:
         found = "has none" if purposes == 0 else "has several"
@@ -81,7 +86,7 @@ def read_line(text: bytes) -> Line:
             where=Where(series=line.series, stamp=line.stamp),
         )
     if line.values is None:
-        for name in ("time", "terms", "static", "origin"):
+        for name in ("time", "terms", "static", "origin", "id"):
             if getattr(line, name) is not None:
                 raise StreamError(
                     f'"{name}" belongs to a line with "values", which this line does not have.',
@@ -90,9 +95,22 @@ def read_line(text: bytes) -> Line:
     return line
 
 
+def _check_whole(line: Line, channel: str, value: int) -> None:
+    """Take a whole number beyond 64 bits as a decimal one, if it is one."""
+    assert line.values is not None
+    try:
+        line.values[channel] = float(value)
+    except OverflowError as error:
+        raise StreamError(
+            f"Channel {channel!r} has a number beyond the range of float64.",
+            "Leave out channels that were not observed.",
+            where=Where(series=line.series, channel=channel, stamp=line.stamp),
+        ) from error
+
+
 def _colons(line: Line) -> int:
     """At most as many colons as a text without escapes has, if no key of it occurs twice: of keys, ids and stamps."""
-    texts = (line.series, line.time, line.predict, line.close, line.origin)
+    texts = (line.series, line.time, line.predict, line.close, line.origin, line.id)
     given = sum(text is not None for text in (*texts, line.terms, line.static)) + line.forget
     channels = 0 if line.values is None else 1 + len(line.values)
     return given + channels + sum(text.count(":") for text in texts if isinstance(text, str))

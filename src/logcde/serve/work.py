@@ -1,0 +1,43 @@
+"""What a group of observations has changed so far, before it is committed."""
+
+import collections
+import dataclasses
+
+from logcde.errors import StreamError
+from logcde.online.lines import Id
+from logcde.serve.feed import Answer
+from logcde.serve.live import LiveSeries
+from logcde.serve.store import DeadLetter, Observation, Outgoing
+
+
+@dataclasses.dataclass(eq=False)
+class Due:
+    """A prediction that is still to be made, and where it belongs."""
+
+    live: LiveSeries
+    observation: Observation | None
+    answer: Answer
+    by: str
+
+
+class Work:
+    """Changes of a group that begins `now`, in seconds since 1970."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+        self.changed: dict[Id, LiveSeries] = {}
+        self.due: dict[Id, Due] = {}
+        self.ids: dict[tuple[int, str], tuple[bytes, Answer]] = {}
+        self.observations: list[Observation] = []
+        self.outgoing: list[Outgoing] = []
+        self.dead: list[DeadLetter] = []
+        self.counts: collections.Counter[tuple[str, str]] = collections.Counter()
+        self.begun = 0
+
+
+class RefusedError(Exception):
+    """An observation that is refused, with a short reason for counting; it has changed nothing."""
+
+    def __init__(self, reason: str, error: StreamError) -> None:
+        super().__init__(reason)
+        self.reason, self.error = reason, error
