@@ -140,7 +140,7 @@ class Predict:
         return tally.series
 
     def _rows(self, table: TableOptions, scan: "Scan", trained: "Trained") -> "PredictionRows":
-        """What is written."""
+        """From series to the predictions that are written: one for each series, or one for each query time."""
         from logcde.scale.predictions import PredictionRows
 
         queries = self._query_times(table, scan)

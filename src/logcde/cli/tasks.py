@@ -135,13 +135,13 @@ class AbstractNumericTask(AbstractTask):
         return np.nanmean(truth, axis=0).tolist()
 
     def constant(self, prior: Sequence[float], rows: int, classes: Sequence[Any] | None) -> "Predictions":
-        """The means."""
+        """The mean of each output of the training series, whatever the series."""
         from logcde.scale.predictions import Predictions
 
         return Predictions(np.arange(rows), np.zeros(rows), np.tile(np.asarray(prior), (rows, 1)))
 
     def to_json(self, outputs: Sequence[str], classes: Sequence[Any] | None) -> Callable[[np.ndarray], Any]:
-        """Outputs by name."""
+        """From the outputs of one series to a mapping of their names to numbers."""
         return lambda numbers: dict(zip(outputs, numbers.tolist(), strict=True))
 
 

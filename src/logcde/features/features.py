@@ -119,7 +119,7 @@ class FittedFeatures(AbstractWindowed, AbstractFittedFeatures):
 
     @property
     def size(self) -> int:
-        """Number of features."""
+        """How many features there are, counted without making their names."""
         described = statistics.size(len(self.schema.channels), self.lean) if self.statistics else 0
         return described + (0 if self.units is None else self.units.bias.size)
 

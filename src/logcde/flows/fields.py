@@ -146,11 +146,11 @@ class Dense(AbstractLinearField):
         return self.matrices[..., None]
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
-        """The generators themselves."""
+        """The generators without their axis of blocks, since each is a single one."""
         return self.generators()[..., 0]
 
     def letters(self) -> Float[Array, "letter entry"]:
-        """All entries."""
+        """The entries of the matrix of each letter, all of which are free."""
         return self.matrices.reshape(self.basis.width, -1)
 
 
@@ -193,12 +193,12 @@ class Diagonal(AbstractLinearField):
         return self.diagonals[:, None, None, :]
 
     def as_matrices(self) -> Float[Array, "lie hidden hidden"]:
-        """Zero for brackets."""
+        """Zero for brackets, because diagonal matrices commute."""
         letters = jax.vmap(jnp.diag)(self.diagonals)
         return jnp.pad(letters, ((0, self.basis.dimension - self.basis.width), (0, 0), (0, 0)))
 
     def letters(self) -> Float[Array, "letter entry"]:
-        """The diagonals."""
+        """What is free of a diagonal matrix."""
         return self.diagonals
 
 

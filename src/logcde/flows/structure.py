@@ -76,11 +76,11 @@ class LowRankLetters(AbstractLetterStructure):
         self.mixing = jax.random.normal(key, (basis.width, rank), dtype) * rank**-0.5
 
     def letter_generators(self) -> Float[Array, "letter row column block"]:
-        """The sums."""
+        """The matrices B_k, mixed for each letter."""
         return jnp.tensordot(self.mixing, self.field.letter_generators(), axes=1)
 
     def letters(self) -> Float[Array, "letter entry"]:
-        """The sums, of the entries."""
+        """The entries of the B_k, mixed for each letter."""
         return self.mixing @ self.field.letters()
 
 
