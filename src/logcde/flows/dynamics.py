@@ -106,10 +106,9 @@ def unroll_with(
 ) -> Float[Array, "interval features"]:
     """`unroll`, or with a key `unroll_train` of dynamics that have it."""
     if isinstance(logsigs, AbstractRaggedSteps):
-        taken, what = (dynamics.sparse, "sparse log-signatures")
-        if not isinstance(logsigs, SparseSteps):
-            taken, what = (dynamics.factored, "factors")
-        if not taken:
+        sparse = isinstance(logsigs, SparseSteps)
+        if not (dynamics.sparse if sparse else dynamics.factored):
+            what = "sparse log-signatures" if sparse else "factors"
             raise ModelError(f"{type(dynamics).__name__} takes no {what}.", "Give logsigs.dense().")
     steps: Any = logsigs
     if key is not None and isinstance(dynamics, AbstractDropoutDynamics):

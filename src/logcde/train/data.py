@@ -135,8 +135,9 @@ def copies_of(
 def _copy_of(model: AbstractModel, examples: Examples, number: int, copy: Data, static: Any) -> Examples:
     original = examples.inputs
     steps = original.logsigs
-    ragged: Form = "factors" if isinstance(steps, FactorSteps) else "sparse"
-    form: Form = ragged if isinstance(steps, AbstractRaggedSteps) else "dense"
+    form: Form = "dense"
+    if isinstance(steps, AbstractRaggedSteps):
+        form = "factors" if isinstance(steps, FactorSteps) else "sparse"
     inputs = jax.tree.map(np.asarray, _inputs_of(model, copy, static, steps.dtype, form))
     other = dataclasses.replace(examples, inputs=inputs)
     shapes, lengths = zip(*map(_shapes_and_lengths, (other, examples)), strict=True)
