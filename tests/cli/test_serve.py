@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 import logcde as lc
+from logcde.artefact.files import model_digest
 from logcde.cli.serve import TOKEN
 from logcde.cli.stream import predictor_and_output
-from logcde.serve import ServedModel, ServiceOptions, SqliteStore
+from logcde.serve import Group, ServedModel, ServiceOptions, SqliteStore
 from logcde.serve.alerts import Alert
-from logcde.serve.store import Query
+from logcde.serve.store import Query, SeriesRecord
 from tests.cli.streaming import GOOD, a_model, history, offline, predictions
 from tests.cli.tables import run
 from tests.serve.serving import Repeating, Server, post, service_on, wait_until
@@ -28,9 +29,9 @@ from tests.serve.serving import Repeating, Server, post, service_on, wait_until
 SECRET = "a-secret-of-the-ward"
 
 
-def faults(path, lines):
+def faults(path, lines, model):
     """What went wrong with observations that a client sent until they were answered."""
-    with contextlib.closing(SqliteStore(path, {})) as store:
+    with contextlib.closing(SqliteStore(path, [model_digest(model)])) as store:
         sent = collections.Counter((one["series"], one["time"]) for one in lines)
         told = [one.content for one in store.outgoing(0, 100_000)]
         out = collections.Counter((one["series"], one["time"]) for one in told)
@@ -50,7 +51,7 @@ def test_killed_at_any_time_nothing_is_lost_or_doubled(folder, tmp_path):
     path, chance = tmp_path / "state.db", random.Random(3)
 
     def start(kills):
-        named = {0: ("before commit", 6), 1: ("before answer", 5)}.get(kills)
+        named = {0: ("before commit", 6), 1: ("after commit", 5)}.get(kills)
         server = Server(folder, path, "--reorder", 0.5, kill=named)
         if kills == 2:  # anywhere
             threading.Timer(chance.uniform(0.02, 0.1), server.process.kill).start()
@@ -61,7 +62,7 @@ def test_killed_at_any_time_nothing_is_lost_or_doubled(folder, tmp_path):
         client.send(lines[place : place + 3])
     client.close()
     assert client.kills >= 2
-    found, told = faults(path, lines)
+    found, told = faults(path, lines, folder)
     assert found == {"lost": [], "doubled": [], "dead": []}
     model = a_model()
     for answers in (told, client.answers):
@@ -74,13 +75,13 @@ def test_killed_at_any_time_nothing_is_lost_or_doubled(folder, tmp_path):
 def test_without_event_ids_the_same_check_finds_doubled_observations(folder, tmp_path):
     lines, path = history(12), tmp_path / "state.db"
     client = Repeating(
-        lambda kills: Server(folder, path, "--reorder", 0.5, kill=("before answer", 2) if not kills else None)
+        lambda kills: Server(folder, path, "--reorder", 0.5, kill=("after commit", 2) if not kills else None)
     )
     for place in range(0, len(lines), 3):
         client.send(lines[place : place + 3])
     client.close()
     assert client.kills == 1
-    assert len(faults(path, lines)[0]["doubled"]) == 3
+    assert len(faults(path, lines, folder)[0]["doubled"]) == 3
 
 
 def test_a_signal_ends_it_cleanly_and_it_continues(folder, tmp_path):
@@ -149,16 +150,27 @@ def test_what_it_refuses_to_begin(folder, tmp_path, monkeypatch):
         ("--tls-key", secret): "Only one of --tls-certificate and --tls-key",
         ("--tls-key", secret, "--tls-certificate", secret): "Name a certificate and its key, both in PEM",
         ("--reorder", "-1"): "window for reordering is -1.0",
+        ("--from", "nats://127.0.0.1:1/x"): "Only one of --from and --partitions was given",
+        ("--from", "nats://127.0.0.1:1/x", "--partitions", "3-1"): "Give numbers below 10,000, such as 0-3 or 0,2.",
+        ("--from", "127.0.0.1:1/x", "--partitions", "0"): "is not the address of a stream",
+        ("--from", "nats://127.0.0.1:1/x", "--partitions", "0"): "nats://127.0.0.1:1/x cannot be reached",
+        ("--to", "nats://127.0.0.1:1/x"): "nats://127.0.0.1:1/x cannot be reached",
+        ("--store", "postgresql://127.0.0.1:1/x"): "postgresql://127.0.0.1:1/x cannot be opened",
     }
     for options, words in cases.items():
-        assert words in run("serve", folder, *store, *options), options
+        assert words in run("serve", folder, *store, "--http", "127.0.0.1:0", *options), options
     assert "There is no folder" in run("serve", tmp_path / "none", *store)
     assert run("serve", folder, *store, "--alert", "0:0.5:0.5").startswith("logcde: An alert cannot be raised at 0.5")
     other = tmp_path / "other"
     a_model(rule=lc.Partition.every(1.0)).save(other)
+    with contextlib.closing(SqliteStore(store[1], [model_digest(folder)])) as one:
+        (lease,) = one.claim("http", [0]).leases
+        record = SeriesRecord(1, "p1", 0, (b"",), 1, 0.0, 0.0, 1, 0.5, 0.5, None, None, None, ())
+        one.commit(Group(lease, series=[record]))
     refused = run("serve", other, *store)
-    assert "belongs to another model" in refused
+    assert "belongs to another model: 1 of its open series" in refused
     assert "Serve it with the model that it was made with" in refused
+    assert "hold the same model. Leave out --beside" in run("serve", folder, *store, "--beside", folder)
     assert "belongs to another reordering: no, not yes" in run("serve", folder, *store, "--reorder", "1")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["other", "state.db", "token"]
 

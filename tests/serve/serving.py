@@ -30,14 +30,23 @@ def served(model=None, digest=DIGEST, **options):
 def service_on(path, model=None, options=None, **kept):
     """A service on a store, which is closed at the end."""
     model = served() if model is None else model
-    with contextlib.closing(SqliteStore(path, {"model": model.digest}, **kept)) as store:
-        yield Service(model, store, *([] if options is None else [options]))
+    models = model if isinstance(model, list) else [model]
+    with contextlib.closing(SqliteStore(path, [one.digest for one in models], **kept)) as store:
+        service = Service(models, store, *([] if options is None else [options]))
+        service.hold(lease_of(service))
+        yield service
+
+
+def lease_of(service):
+    """The only partition of the service's feed."""
+    return service.store.claim("http", [0]).leases[0]
 
 
 def post(service, *observations):
     """Give observations to a service as one delivery; returns its answers."""
     texts = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in observations]
-    return service.apply("http", [Delivery(texts, service.store.position("http") + len(texts))])[0]
+    lease = lease_of(service)
+    return service.apply(lease, [Delivery(texts, service.store.progress(lease).position + len(texts))])[0]
 
 
 def asked(service, requests, limits=Limits(), token=None, feed=None):
@@ -46,7 +55,7 @@ def asked(service, requests, limits=Limits(), token=None, feed=None):
     async def run():
         posts = PostFeed() if feed is None else feed
         worker = Worker(service, posts)
-        app = application(worker, posts, limits, token, ("127.0.0.1", "localhost"))
+        app = application(worker, limits, token, ("127.0.0.1", "localhost"))
         transport = httpx.ASGITransport(app=app)
         async with worker.running(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return await asyncio.wait_for(requests(client), 60)
@@ -57,7 +66,7 @@ def asked(service, requests, limits=Limits(), token=None, feed=None):
 KILLED = """
 import os, signal, sys
 from logcde.cli.main import main
-from logcde.serve import sqlite, worker
+from logcde.serve import nats, sql, worker
 
 point, count = sys.argv[1], int(sys.argv[2])
 done = 0
@@ -68,24 +77,33 @@ def kill_at(here):
     if done >= count:
         os.kill(os.getpid(), signal.SIGKILL)
 
-class Connection(sqlite.sqlite3.Connection):
-    def execute(self, statement, *values):
-        if statement == "COMMIT":
-            kill_at("before commit")
-        return super().execute(statement, *values)
+def before(owner, name, here, when=lambda *given, **more: True):
+    method = getattr(owner, name)
 
-connect = sqlite.sqlite3.connect
-sqlite.sqlite3.connect = lambda *given, **options: connect(*given, **options, factory=Connection)
-settle = worker.Worker._settle
+    def hooked(*given, **more):
+        if when(*given, **more):
+            kill_at(here)
+        return method(*given, **more)
 
-def settled(self, *given):
-    kill_at("before answer")
-    settle(self, *given)
+    setattr(owner, name, hooked)
 
-worker.Worker._settle = settled
+reserve = sql.AbstractSqlStore._reserve
+
+def reserved(self, run, name, number):
+    found = reserve(self, run, name, number)
+    if name == "outgoing":
+        kill_at("before commit")
+    return found
+
+sql.AbstractSqlStore._reserve = reserved
+before(worker.Worker, "_settle", "after commit")
+before(nats.Client, "publish", "while publishing",
+       lambda *given, headers=None, **more: (headers or {}).get("Nats-Batch-Sequence") == "2")
+before(sql.AbstractSqlStore, "published", "before marking sent")
 main(sys.argv[3:])
 """
 """`logcde` that kills itself at a point, when it comes there for the count-th time."""
+POINTS = ("before commit", "after commit", "while publishing", "before marking sent")
 
 
 class Server:
@@ -99,6 +117,10 @@ class Server:
         line = self.process.stderr.readline()
         self.messages.append(line)
         self.url = next((word.rstrip(",") for word in line.split() if word.startswith("http")), None)
+        if self.url is None:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"it did not start: {line}{self.process.stderr.read()}")
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

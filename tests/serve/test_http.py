@@ -230,7 +230,7 @@ def test_a_store_that_fails_is_told_and_recovers(service, monkeypatch):
 
     async def ask(client):
         with monkeypatch.context() as patched:
-            patched.setattr("logcde.serve.sqlite._series_row", failing)
+            patched.setattr("logcde.serve.sql._series_row", failing)
             refused = await client.post("/observations", json=GOOD)
         ill = await client.get("/healthz")
         taken = await client.post("/observations", json=GOOD)
@@ -243,7 +243,7 @@ def test_a_store_that_fails_is_told_and_recovers(service, monkeypatch):
 
 
 def test_an_observation_that_breaks_the_engine_stops_no_other(service, monkeypatch):
-    observe = type(service._rules).observe
+    observe = type(service.models[0].rules).observe
 
     def poisoned(self, line, event):
         observe(self, line, event)
@@ -316,7 +316,7 @@ def test_events_resume_and_tell_of_gaps(service):
     post(service, GOOD, GOOD | {"series": "x\ny"}, GOOD | {"time": 0.2})
 
     async def first(count, *given):
-        handlers = Handlers(Worker(service, PostFeed()), PostFeed(), Limits())
+        handlers = Handlers(Worker(service, PostFeed()), Limits())
         stream, found = handlers._events(*given), b""
         while found.count(b"data: ") < count:
             found += await asyncio.wait_for(anext(stream), 10)

@@ -16,7 +16,7 @@ from logcde.serve.feed import Delivery
 from logcde.serve.store import Query, Retention, StoreError
 from logcde.streams import DatetimeClock
 from tests.cli.streaming import GOOD, a_model, history, offline
-from tests.serve.serving import post, served, service_on
+from tests.serve.serving import lease_of, post, served, service_on
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_predictions_equal_offline_ones_in_any_groups_and_after_restarts(path):
         np.testing.assert_allclose(
             service.predict("p1", 9.5)["prediction"], offline(model, lines, "p1", 9.5), rtol=1e-9
         )
-        assert service.store.position("http") == len(lines)
+        assert service.store.progress(lease_of(service)).position == len(lines)
 
 
 def test_event_ids_make_an_observation_idempotent(path):
@@ -133,7 +133,7 @@ def test_memory_is_not_ahead_of_a_store_that_fails(path, monkeypatch):
         post(other, GOOD)
         before = service.predict("p1", 2.0)
         with monkeypatch.context() as patched:
-            patched.setattr("logcde.serve.sqlite._series_row", fail(sqlite3.OperationalError("disk I/O error")))
+            patched.setattr("logcde.serve.sql._series_row", fail(sqlite3.OperationalError("disk I/O error")))
             with pytest.raises(StoreError, match="disk I/O error"):
                 post(service, GOOD | {"time": 0.3}, GOOD | {"series": "new"})
         assert service.predict("p1", 2.0) == before
@@ -156,7 +156,7 @@ def fail(error):
 
 def then_fail(service):
     """Observe, and fail afterwards."""
-    observe = type(service._rules).observe
+    observe = type(service.models[0].rules).observe
 
     def failing(self, *given):
         observe(self, *given)
@@ -186,7 +186,7 @@ def test_a_damaged_state_stops_its_own_series_only(path):
         assert "The state of series 'p1' cannot be read: its checksum differs" in damaged["error"]
         assert "Restore a backup" in damaged["error"]
         assert "error" not in well
-        service.refresh(["p1", "p2"])
+        service.refresh(lease_of(service), ["p1", "p2"])
         assert service.metrics.counts["unrefreshed", ""] == 1
         assert [one["series"] for one in outgoing(service)][-1] == "p2"
 
@@ -224,7 +224,7 @@ def test_the_clock_moves_predictions_and_nothing_else(path, monkeypatch):
     with service_on(path, served(model), options) as service:
         post(service, *lines)
         now[0] += 1.25
-        service.refresh([name for _, name in service.store.open_names(0, 10)])
+        service.refresh(lease_of(service), [name for _, name in service.store.open_names(lease_of(service), 0, 10)])
         (total, rows) = service.store.page(Query(sort="name"))
         assert total == 2
         for row, line in zip(rows, lines, strict=True):
@@ -241,7 +241,7 @@ def test_the_clock_moves_predictions_and_nothing_else(path, monkeypatch):
         )
         now[0] += 100.0
         post(service, GOOD | {"time": 0.45})
-        assert service.archive(50.0) == 1
+        assert service.archive(lease_of(service), 50.0) == 1
         assert service.store.counts() == {"open": 1, "archived": 1, "alert": 0}
         assert "error" not in post(service, GOOD | {"series": 7, "time": 0.4})[0]
         assert service.store.counts() == {"open": 2, "archived": 0, "alert": 0}
@@ -252,7 +252,7 @@ def test_the_clock_of_datetimes_is_the_wall(path, monkeypatch):
     model = a_model(DatetimeClock(origin=np.datetime64("2024-01-01", "us")))
     with service_on(path, served(model)) as service:
         post(service, GOOD | {"time": "2024-01-01T11:30"}, GOOD | {"series": "ahead", "time": "2024-01-01T12:30"})
-        service.refresh(["p1", "ahead"])
+        service.refresh(lease_of(service), ["p1", "ahead"])
         assert service.store.find("p1").predicted == "2024-01-01T12:00:00"
         assert service.store.find("ahead").predicted == "2024-01-01T12:30"
 
@@ -307,11 +307,11 @@ def test_static_features_and_closed_intervals(path):
 def test_a_delivery_is_taken_as_a_whole(path):
     with service_on(path) as service:
         answers = service.apply(
-            "http",
+            lease_of(service),
             [Delivery([json.dumps(GOOD).encode()], 1), Delivery([b"{", json.dumps(GOOD | {"time": 0.2}).encode()], 3)],
         )
         assert [len(one) for one in answers] == [1, 2]
-        assert service.store.position("http") == 3
+        assert service.store.progress(lease_of(service)).position == 3
 
 
 def test_damaged_observations_are_refused_each_by_itself(path):

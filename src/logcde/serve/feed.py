@@ -5,10 +5,15 @@ import asyncio
 import collections
 import dataclasses
 import time
+import zlib
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import msgspec
+
 from logcde.errors import LogcdeError
+from logcde.online.lines import Id
+from logcde.serve.store import Lease, Outgoing
 
 Answer: TypeAlias = dict[str, Any]
 """What is said of one observation, in JSON."""
@@ -20,7 +25,7 @@ class Delivery:
 
     Attributes:
         texts: JSON objects, one for each observation.
-        position: How far the feed has been taken with this delivery.
+        position: How far the partition has been taken with this delivery.
         received: When it arrived, on the clock of `time.monotonic`.
     """
 
@@ -29,31 +34,89 @@ class Delivery:
     received: float = dataclasses.field(default_factory=time.monotonic)
 
 
+def partition_of(series: Id, partitions: int) -> int:
+    """The partition of a series, among so many: what sends observations of one series to one subject.
+
+    >>> partition_of("p7", 4), partition_of(7, 4)
+    (1, 2)
+    """
+    return zlib.crc32(msgspec.json.encode(series)) % partitions
+
+
 class AbstractFeed(abc.ABC):
-    """Delivers observations in order, each at least once.
+    """Delivers observations in partitions: in order within each, and each at least once.
 
     Attributes:
-        name: Identifies the feed in the store, which keeps the position of the last delivery that was committed.
+        name: Identifies the feed in the store, which keeps how far each partition was taken.
+        partitions: Those that this process may take.
+        replays: Whether deliveries that could not be taken come again.
+    """
+
+    name: str
+    partitions: tuple[int, ...]
+    replays: bool
+
+    @abc.abstractmethod
+    async def begin(self, lease: Lease, position: int) -> None:
+        """Deliver what follows a position of a partition, again if it was delivered before."""
+
+    @abc.abstractmethod
+    async def take(self, lease: Lease) -> list[Delivery]:
+        """Wait for deliveries, and return those that are there, as many as are well committed together."""
+
+    @abc.abstractmethod
+    def settle(self, lease: Lease, delivery: Delivery, outcome: list[Answer] | Exception) -> None:
+        """Tell the sender: the answers, once they are durable; or an error, after which nothing of it was taken."""
+
+    @abc.abstractmethod
+    async def end(self, lease: Lease) -> None:
+        """Deliver nothing more of a partition."""
+
+    @abc.abstractmethod
+    def waiting(self, lease: Lease) -> int:
+        """Deliveries of a partition that are known to wait."""
+
+    @abc.abstractmethod
+    def lag(self, lease: Lease) -> float:
+        """Seconds for which the oldest delivery of a partition has waited that is not settled."""
+
+    @abc.abstractmethod
+    async def close(self) -> None:
+        """Leave the source."""
+
+
+class AbstractPublisher(abc.ABC):
+    """Sends what goes out to a place where others read it, in order and each entry once.
+
+    Attributes:
+        name: Tells people where that is; without passwords.
     """
 
     name: str
 
     @abc.abstractmethod
-    async def take(self) -> list[Delivery]:
-        """Wait for deliveries, and return those that are there, as many as are well committed together."""
+    async def last(self, partition: int) -> int:
+        """Number of the last entry of this store that is there, 0 if there is none."""
 
     @abc.abstractmethod
-    def settle(self, delivery: Delivery, outcome: list[Answer] | Exception) -> None:
-        """Tell the sender: the answers, once they are durable; or an error, after which nothing of it was taken."""
+    async def publish(self, partition: int, entries: Sequence[Outgoing]) -> None:
+        """Send entries that follow the last one, all or none of them.
 
-    @property
+        Raises:
+            PublishError: They are not there, or it is not known. `last` tells, once it can be asked.
+        """
+
     @abc.abstractmethod
-    def lag(self) -> float:
-        """Seconds for which the oldest delivery has waited that is not settled."""
+    async def close(self) -> None:
+        """Leave that place."""
+
+
+class PublishError(LogcdeError):
+    """Entries that could not be sent."""
 
 
 class BusyError(LogcdeError):
-    """More observations are waiting than a service accepts."""
+    """More observations are waiting than a service accepts, or another process takes them."""
 
 
 class FailedError(LogcdeError):
@@ -61,29 +124,40 @@ class FailedError(LogcdeError):
 
 
 class PostFeed(AbstractFeed):
-    """Observations that clients post, who wait for the answers.
+    """Observations that clients post, who wait for the answers. It has one partition.
 
     Args:
-        position: The position that the store has.
         together: Observations that are committed together at most, except for those of one post.
         waiting: Observations that may wait; further posts are refused.
     """
 
     name = "http"
+    partitions = (0,)
+    replays = False
 
-    def __init__(self, position: int = 0, together: int = 2000, waiting: int = 50_000) -> None:
-        self._position, self._together, self.limit = position, together, waiting
+    def __init__(self, together: int = 2000, waiting: int = 50_000) -> None:
+        self._position, self._together, self.limit = 0, together, waiting
         self._queue: collections.deque[Delivery] = collections.deque()
         self._answers: dict[Delivery, asyncio.Future[list[Answer]]] = {}
         self._waiting = 0
+        self._open = False
         self._arrived = asyncio.Event()
+
+    async def begin(self, lease: Lease, position: int) -> None:
+        """Accept posts."""
+        self._position, self._open = max(self._position, position), True
 
     async def post(self, texts: Sequence[bytes]) -> list[Answer]:
         """Deliver observations, and wait until they are durable or refused.
 
         Raises:
-            BusyError: Too many are waiting.
+            BusyError: Too many are waiting, or another process takes observations.
         """
+        if not self._open:
+            raise BusyError(
+                "Another process takes the observations of this store.",
+                "Post to that one; this one takes over when it ends.",
+            )
         if self._waiting + len(texts) > self.limit:
             raise BusyError(
                 f"{self._waiting:,} observations are waiting, and at most {self.limit:,} may.",
@@ -97,7 +171,7 @@ class PostFeed(AbstractFeed):
         self._arrived.set()
         return await answers
 
-    async def take(self) -> list[Delivery]:
+    async def take(self, lease: Lease) -> list[Delivery]:
         """All posts that are waiting, up to the number of observations that are committed together."""
         await self._arrived.wait()
         taken, count = [], 0
@@ -108,7 +182,7 @@ class PostFeed(AbstractFeed):
             self._arrived.clear()
         return taken
 
-    def settle(self, delivery: Delivery, outcome: list[Answer] | Exception) -> None:
+    def settle(self, lease: Lease, delivery: Delivery, outcome: list[Answer] | Exception) -> None:
         """Answer the client, if it is still there."""
         self._waiting -= len(delivery.texts)
         answers = self._answers.pop(delivery)
@@ -119,8 +193,22 @@ class PostFeed(AbstractFeed):
         else:
             answers.set_result(outcome)
 
-    @property
-    def lag(self) -> float:
+    async def end(self, lease: Lease) -> None:
+        """Refuse posts, also those that are waiting."""
+        self._open = False
+        gone = BusyError("Another process has taken over the observations of this store.", "Post to that one.")
+        while self._queue:
+            self.settle(lease, self._queue.popleft(), gone)
+        self._arrived.clear()
+
+    def waiting(self, lease: Lease) -> int:
+        """Observations that were not answered yet."""
+        return self._waiting
+
+    def lag(self, lease: Lease) -> float:
         """How long the oldest post has waited."""
         oldest = next(iter(self._answers), None)
         return 0.0 if oldest is None else time.monotonic() - oldest.received
+
+    async def close(self) -> None:
+        """Do nothing: clients were answered."""

@@ -74,24 +74,26 @@ class Handlers:
 
     Args:
         worker: Runs the service.
-        feed: Takes what is posted.
         limits: Bounds of requests.
     """
 
-    def __init__(self, worker: Worker, feed: PostFeed, limits: Limits) -> None:
+    def __init__(self, worker: Worker, limits: Limits) -> None:
         self._worker, self._service, self._store = worker, worker.service, worker.service.store
-        self._feed, self._limits = feed, limits
+        self._feed, self._limits = worker.feed, limits
         self._rate = None if limits.rate is None else Rate(limits.rate)
         self._subscribers = 0
 
     async def observe(self, request: Request) -> Response:
         """Take observations; answered once they are durable."""
+        feed = self._feed
+        if not isinstance(feed, PostFeed):
+            return refusal(409, f"This service takes its observations from {feed.name}.", "Publish them there.")
         body = await read_body(request, self._limits.body)
         texts = observations_in(body, request.headers.get("content-type", ""))
         if not texts:
             raise BodyError(400, "The body has no observation.", "Send one JSON object, or a list of them.")
-        if len(texts) > self._feed.limit:
-            raise BodyError(413, f"The body has {len(texts):,} observations.", f"Send at most {self._feed.limit:,}.")
+        if len(texts) > feed.limit:
+            raise BodyError(413, f"The body has {len(texts):,} observations.", f"Send at most {feed.limit:,}.")
         wait = 0.0 if self._rate is None else self._rate.wait(len(texts))
         if wait > 0.0:
             return refusal(
@@ -100,7 +102,7 @@ class Handlers:
                 f"Send these again in {wait:.3g} seconds.",
                 {"retry-after": str(math.ceil(wait))},
             )
-        answers = await self._feed.post(texts)
+        answers = await feed.post(texts)
         refused = sum("error" in one for one in answers)
         status = 200 if not refused else 422 if refused == len(answers) else 207
         single = body.lstrip()[:1] == b"{" and len(texts) == 1
@@ -173,23 +175,26 @@ class Handlers:
         last = request.headers.get("last-event-id") or given.get("after")
         if last is not None and not (last.isascii() and last.isdigit() and len(last) < 19):
             raise BodyError(400, f"{last!r} is not the id of an event.", "Send the last id that you received.")
-        after = self._service.newest if last is None else int(last)
+        after = (await asyncio.to_thread(self._store.outgoing_range))[1] if last is None else int(last)
         stream = self._events(after, given.get("kind"), given.get("series"))
         return StreamingResponse(stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     async def health(self, request: Request) -> Response:
         """Whether observations can be taken."""
-        failure = self._worker.failure
-        if failure is None:
-            return answer({"status": "ok", "version": VERSION})
-        return answer({"status": "failing", "error": failure}, 503)
+        if (failure := self._worker.failure) is not None:
+            return answer({"status": "failing", "error": failure}, 503)
+        if self._worker.standby:
+            return answer({"status": "standby", "version": VERSION}, 503)
+        return answer({"status": "ok", "version": VERSION})
 
     async def metrics(self, request: Request) -> Response:
         """Numbers for Prometheus."""
         counts = await asyncio.to_thread(self._store.counts)
         gauges = {f"series_{name}": float(count) for name, count in counts.items()}
         gauges |= {
-            "lag_seconds": self._feed.lag,
+            "lag_seconds": max((self._feed.lag(one) for one in self._worker.leases), default=0.0),
+            "waiting": float(sum(self._feed.waiting(one) for one in self._worker.leases)),
+            "partitions": float(len(self._worker.leases)),
             "subscribers": float(self._subscribers),
             "healthy": float(self._worker.failure is None),
         }
@@ -209,6 +214,7 @@ class Handlers:
         try:
             oldest, _ = await asyncio.to_thread(self._store.outgoing_range)
             yield b"retry: 1000\n\n"
+            told = asyncio.get_running_loop().time()
             if after + 1 < oldest:
                 gap = {"first": after + 1, "last": oldest - 1}
                 yield b"id: %d\nevent: gap\ndata: %s\n\n" % (oldest - 1, msgspec.json.encode(gap))
@@ -216,12 +222,12 @@ class Handlers:
             while not self._worker.stopping.is_set():
                 found = await asyncio.to_thread(self._store.outgoing, after, AT_ONCE)
                 if found:
-                    after = found[-1].number
+                    after, told = found[-1].number, asyncio.get_running_loop().time()
                     yield b"".join(_event(one) for one in found if _wanted(one, kind, series))
-                elif self._service.newest <= after:
-                    before = asyncio.get_running_loop().time()
+                elif self._store.shared or self._service.newest <= after:
                     await self._worker.news(HEARTBEAT)
-                    if asyncio.get_running_loop().time() - before >= HEARTBEAT:
+                    if asyncio.get_running_loop().time() - told >= HEARTBEAT:
+                        told = asyncio.get_running_loop().time()
                         yield b": here\n\n"
         finally:
             self._subscribers -= 1
@@ -262,22 +268,16 @@ class Handlers:
         ]
 
 
-def application(worker: Worker, feed: PostFeed, limits: Limits, token: str | None, names: tuple[str, ...]) -> Guard:
+def application(worker: Worker, limits: Limits, token: str | None, names: tuple[str, ...]) -> Guard:
     """The application that a server runs.
 
     Args:
-        worker: Runs the service; it starts and stops with the application.
-        feed: Takes what is posted.
+        worker: Runs the service, as long as the application answers.
         limits: Bounds of requests.
         token: What clients have to show; None for nothing.
         names: Names of this host, by which it may be called if there is no token.
     """
-    handlers = Handlers(worker, feed, limits)
-
-    @contextlib.asynccontextmanager
-    async def running(app: Starlette) -> AsyncIterator[None]:
-        async with worker.running():
-            yield
+    handlers = Handlers(worker, limits)
 
     def route(path: str, handler: Callable[[Request], Any], method: str = "GET") -> Route:
         return Route(path, _counted(handler, worker), methods=[method])
@@ -293,7 +293,7 @@ def application(worker: Worker, feed: PostFeed, limits: Limits, token: str | Non
         route("/metrics", handlers.metrics),
         route("/openapi.json", handlers.openapi),
     ]
-    return Guard(Starlette(routes=routes, lifespan=running), token, names)
+    return Guard(Starlette(routes=routes), token, names)
 
 
 def _counted(handler: Callable[[Request], Any], worker: Worker) -> Callable[[Request], Any]:
@@ -323,6 +323,7 @@ def _summary(record: SeriesRecord) -> dict[str, Any]:
         "prediction": record.prediction,
         "risk": record.risk,
         "alerts": record.alerts,
+        "beside": record.beside,
         "observed": record.stamp,
         "events": record.events,
         "began": record.began,
@@ -333,7 +334,10 @@ def _summary(record: SeriesRecord) -> dict[str, Any]:
 
 def _observed(one: Observation) -> dict[str, Any]:
     content = {"number": one.number, "time": one.stamp, "values": one.values, "received": one.received}
-    return content if one.predicted is None else {**content, "predicted": one.predicted, "prediction": one.prediction}
+    if one.predicted is None:
+        return content
+    beside = {} if one.beside is None else {"beside": one.beside}
+    return {**content, "predicted": one.predicted, "prediction": one.prediction, **beside}
 
 
 def _event(one: Outgoing) -> bytes:

@@ -14,6 +14,8 @@ HELP = {
     "predictions": "Predictions made, by what asked for them.",
     "not_finite": "Predictions that were not finite.",
     "outside": "Warnings that a series is far outside of what the model was trained on.",
+    "unfollowed": "Times that the other model could not take an observation, and no longer follows the series.",
+    "published": "Entries that were sent to where others read them.",
     "unrefreshed": "Series that the clock could not refresh.",
     "alerts": "Alerts raised and cleared.",
     "groups": "Groups of observations that were committed together.",

@@ -13,7 +13,7 @@ import uvicorn
 
 from logcde.errors import ModelError
 from logcde.serve.access import Address
-from logcde.serve.feed import PostFeed
+from logcde.serve.feed import AbstractFeed, AbstractPublisher, PostFeed
 from logcde.serve.http import Limits, application
 from logcde.serve.service import Service
 from logcde.serve.worker import Worker
@@ -45,10 +45,26 @@ class Listening:
     rate: float | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Streams:
+    """Streams of a broker, by their addresses.
+
+    Attributes:
+        source: Where observations come from; None if clients post them.
+        sink: Where predictions and alerts are sent as well; None for nowhere.
+        partitions: The partitions of the source that this process may take.
+    """
+
+    source: str | None = None
+    sink: str | None = None
+    partitions: tuple[int, ...] = (0,)
+
+
 def serve(
     service: Service,
     listening: Listening,
     *,
+    streams: Streams = Streams(),
     tick: float | None = None,
     silence: float | None = None,
     ready: Callable[[str], None] = lambda url: None,
@@ -57,13 +73,14 @@ def serve(
 
     Args:
         service: What takes observations.
-        listening: Where.
+        listening: Where it is asked.
+        streams: Where observations come from, and predictions go to.
         tick: Seconds between two refreshes of all predictions.
         silence: Seconds without an observation after which series are archived.
         ready: Called with the URL once it can be opened.
 
     Raises:
-        ModelError: The address cannot be listened on.
+        ModelError: The address cannot be listened on, or a broker cannot be reached.
     """
     messages = logging.StreamHandler(sys.stderr)
     messages.setFormatter(logging.Formatter("logcde: %(message)s"))
@@ -73,7 +90,7 @@ def serve(
     try:
         # Suppressed is the signal that ended it, which uvicorn raises again.
         with _listening(listening.address) as connection, contextlib.suppress(KeyboardInterrupt):
-            asyncio.run(_serve(service, listening, connection, tick, silence, ready))
+            asyncio.run(_serve(service, listening, streams, connection, tick, silence, ready))
     finally:
         logging.getLogger("logcde").removeHandler(messages)
 
@@ -81,26 +98,27 @@ def serve(
 async def _serve(
     service: Service,
     listening: Listening,
+    streams: Streams,
     connection: socket.socket,
     tick: float | None,
     silence: float | None,
     ready: Callable[[str], None],
 ) -> None:
-    feed = PostFeed(service.store.position(PostFeed.name))
-    worker = Worker(service, feed, tick, silence)
+    feed, publisher = await _opened(streams, service.store.id)
+    worker = Worker(service, feed, publisher, tick, silence)
     host, port = connection.getsockname()[:2]
     names = ("127.0.0.1", "localhost", "::1", host, listening.address.host)
     limits = Limits(body=listening.body, rate=listening.rate)
     certificate, key = (None, None) if listening.tls is None else listening.tls
     config = uvicorn.Config(
-        application(worker, feed, limits, listening.token, tuple(dict.fromkeys(names))),
+        application(worker, limits, listening.token, tuple(dict.fromkeys(names))),
         log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
         ws="none",
-        lifespan="on",
+        lifespan="off",
         limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=PATIENCE,
         ssl_certfile=certificate,
@@ -117,11 +135,30 @@ async def _serve(
             await asyncio.sleep(LOOK)
         worker.stop()
 
-    watching = asyncio.create_task(watch())
-    try:
-        await server.serve([connection])
-    finally:
-        watching.cancel()
+    async with worker.running():
+        watching = asyncio.create_task(watch())
+        try:
+            await server.serve([connection])
+        finally:
+            watching.cancel()
+
+
+async def _opened(streams: Streams, store: str) -> tuple[AbstractFeed, AbstractPublisher | None]:
+    """Connect to brokers."""
+    feed: AbstractFeed = PostFeed()
+    publisher = None
+    if streams.source is not None or streams.sink is not None:
+        from logcde.serve.nats import NatsAddress, NatsFeed, NatsPublisher
+
+        if streams.source is not None:
+            feed = await NatsFeed.open(NatsAddress.parse(streams.source), streams.partitions)
+        if streams.sink is not None:
+            try:
+                publisher = await NatsPublisher.open(NatsAddress.parse(streams.sink), store)
+            except BaseException:
+                await feed.close()
+                raise
+    return feed, publisher
 
 
 def _listening(address: Address) -> socket.socket:

@@ -2,13 +2,16 @@
 
 One thread calls it. States of series are live when they are needed, and the most recent ones are kept. If a group
 cannot be committed, the series that it changed are forgotten and live again, so memory is never ahead of the store.
+
+Two models may follow the same series. The first one predicts those that it has followed from their beginning, the
+second one the others; what the other model says is kept beside it.
 """
 
 import dataclasses
 import hashlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -17,12 +20,12 @@ import numpy as np
 from logcde.errors import StreamError, Where
 from logcde.online.lines import Id, Line, Stamp, read_line, time_of
 from logcde.online.predictors import predict_together
-from logcde.online.rules import SeriesEvent, SeriesRules, unknown_series, where_of
+from logcde.online.rules import Series, SeriesEvent, unknown_series, where_of
 from logcde.serve.alerts import Alert, check_outputs, numbers_of, risk_of
 from logcde.serve.feed import Answer, Delivery
-from logcde.serve.live import LiveSeries, SeriesCache, ServedModel
+from logcde.serve.live import LiveSeries, SeriesCache, ServedModel, followed
 from logcde.serve.metrics import Metrics
-from logcde.serve.store import AbstractStore, DeadLetter, Group, Observation, Outgoing
+from logcde.serve.store import AbstractStore, DeadLetter, Group, Lease, Observation, Outgoing, Progress
 from logcde.serve.work import Due, RefusedError, Work
 from logcde.streams.clock import Time
 
@@ -58,49 +61,71 @@ class Service:
     """Takes observations of many series and predicts, durably.
 
     Args:
-        model: What to serve.
-        store: What was kept, and is to be kept. Its facts are those of the model.
+        models: What to serve: a model, and perhaps another one beside it.
+        store: What was kept, and is to be kept. Its models are these.
         options: What else to do.
     """
 
-    def __init__(self, model: ServedModel, store: AbstractStore, options: ServiceOptions = ServiceOptions()) -> None:
-        self._model, self.store, self._options = model, store, options
-        self._rules = SeriesRules(model.predictor, model.statics)
-        self.clock = model.predictor.schema.clock
-        """The clock of the model."""
+    def __init__(
+        self, models: Sequence[ServedModel], store: AbstractStore, options: ServiceOptions = ServiceOptions()
+    ) -> None:
+        self.models, self.store, self.options = tuple(models), store, options
+        self.clock = self.models[0].predictor.schema.clock
+        """The clock of the first model."""
         self.risk = options.risk or (options.alerts[0].output if options.alerts else None)
         """The output by which series are sorted; None for the last one."""
-        self._cache = SeriesCache(model, self._rules, store, options.cached)
-        # Compiles what predicts, before anybody waits.
-        known = numbers_of(model.to_json(predict_together([model.predictor.copy()], [None])[0]))
-        check_outputs(options.alerts, options.risk, tuple(known))
-        counts = store.counts()
-        self._total = counts["open"] + counts["archived"]
+        self._cache = SeriesCache(self.models, store, options.cached)
+        for model in self.models:  # compiles what predicts, before anybody waits
+            known = numbers_of(model.to_json(predict_together([model.predictor.copy()], [None])[0]))
+            check_outputs(options.alerts, options.risk, tuple(known))
+        self._total = self._count()
         self.metrics = Metrics()
         self.newest = store.outgoing_range()[1]
         """Number of the last outgoing entry that is durable."""
         self.current: Id | None = None
         """The series that was taken last."""
 
-    def apply(self, feed: str, deliveries: Sequence[Delivery]) -> list[list[Answer]]:
+    def hold(self, lease: Lease) -> Progress:
+        """Serve the series of a partition from now on, and return how far it was taken."""
+        self._cache.leave(lease.partition)
+        progress = self.store.progress(lease)
+        self._cache.partitions.add(lease.partition)
+        return progress
+
+    def leave(self, lease: Lease) -> None:
+        """Leave the series of a partition to another process."""
+        self._cache.leave(lease.partition)
+
+    def apply(self, lease: Lease, deliveries: Sequence[Delivery]) -> list[list[Answer]]:
         """Take deliveries in order and commit everything that they change; returns an answer for each observation.
 
         An answer is a prediction, `{"series", "time", "prediction"}`, or says why the observation was refused, with
         the keys `error`, `reason`, `series`, `channel` and `stamp`.
 
         Raises:
-            StoreError: It cannot be committed. Nothing was taken.
+            FencedError: Another process has the partition. Nothing was taken.
+            StoreError: It cannot be committed. Nothing was taken, as far as is known.
         """
-        work = Work(time.time())
+        work = Work(lease, time.time())
         try:
-            answers = [[self._answer(text, work) for text in delivery.texts] for delivery in deliveries]
+            lines = [[(text, _read(text)) for text in delivery.texts] for delivery in deliveries]
+            self._fetch([line for some in lines for _, line in some if isinstance(line, Line)], work)
+            answers = [[self._answer(text, line, work) for text, line in some] for some in lines]
             self._predict(work)
-            self._commit(feed, deliveries[-1].position, work)
+            self._commit(deliveries[-1].position, work)
         except BaseException:
             self._cache.forget([*work.changed, self.current])
             raise
         self._total += work.begun
         return answers
+
+    def skip(self, lease: Lease, delivery: Delivery, error: Exception) -> None:
+        """Keep a delivery at which the engine fails as dead letters, and go on behind it."""
+        work = Work(lease, time.time())
+        found = f"The service failed at this observation ({type(error).__name__}). Its log has more."
+        work.dead = [DeadLetter(work.now, "failure", found, text[:LONGEST_LETTER]) for text in delivery.texts]
+        work.counts["refused", "failure"] += len(delivery.texts)
+        self._commit(delivery.position, work)
 
     def predict(self, name: Id, at: Stamp | None = None) -> Answer:
         """The prediction for a series at a stamp, by default its latest one. Changes nothing.
@@ -108,6 +133,7 @@ class Service:
         Raises:
             StreamError: There is no such series, or no prediction at that stamp.
         """
+        self._cache.refetch(name)
         answer = self._prediction(name, at)
         self._cache.trim()
         return answer
@@ -123,22 +149,23 @@ class Service:
         except StreamError as error:
             raise StreamError(error.found, error.remedy, where=Where(series=name, stamp=stamp)) from error
         self.metrics.add("predictions", "request")
-        return {"series": name, "time": stamp, "prediction": self._to_json(outputs)}
+        return {"series": name, "time": stamp, "prediction": self._to_json(live.model, outputs)}
 
-    def refresh(self, names: Sequence[Id]) -> None:
-        """Predict series as of now, all together, though nothing was observed.
+    def refresh(self, lease: Lease, names: Sequence[Id]) -> None:
+        """Predict series of a partition as of now, all together, though nothing was observed.
 
         Raises:
             StoreError: They cannot be kept.
         """
-        work = Work(time.time())
+        work = Work(lease, time.time())
         try:
+            self._cache.fetch([name for name in names if name not in self._cache])
             for name in names:
                 live = self._cache.load(name)
                 assert live is not None
                 work.due[name] = Due(live, None, {}, "tick")
             self._predict(work)
-            self._commit("tick", None, work, states=False)
+            self._commit(None, work, states=False)
             return
         except StreamError as error:
             # One of them cannot be predicted, or its state is damaged: leave it as it is, and refresh the others.
@@ -151,21 +178,75 @@ class Service:
             self._cache.forget(names)
             raise
         half = len(names) // 2
-        self.refresh(names[:half])
-        self.refresh(names[half:])
+        self.refresh(lease, names[:half])
+        self.refresh(lease, names[half:])
 
-    def archive(self, silence: float) -> int:
-        """Archive the series without an observation for so many seconds; returns their number.
+    def follow(self, lease: Lease, names: Sequence[Id]) -> None:
+        """Let all models follow series of a partition whose observations are all kept.
+
+        Raises:
+            StoreError: What follows them cannot be kept.
+        """
+        work = Work(lease, time.time())
+        try:
+            self._cache.fetch([name for name in names if name not in self._cache])
+            for name in names:
+                live = self._cache.load(name)
+                if live is not None and self._follow(live):
+                    self._changed(live, work)
+            self._commit(None, work)
+        except StreamError as error:
+            log.warning("Series cannot be followed by another model: %s", error)
+            self._cache.forget(names)
+        except BaseException:
+            self._cache.forget(names)
+            raise
+
+    def _follow(self, live: LiveSeries) -> bool:
+        """Let those models follow a series that do not yet; whether one does now."""
+        known, by = live.series, self.models[live.model].predictor
+        history = self.store.history(live.key, live.events + 1)
+        # What closes intervals is not kept.
+        if len(history) < live.events or by.rule is None:
+            return False
+        changed = False
+        for place, model in enumerate(self.models):
+            if live.followers[place] is not None or model.predictor.rule is None:
+                continue
+            shared = model.predictor.schema.clock.per_series and by.schema.clock.per_series
+            try:
+                series = followed(model, live.name, history, known.static, known.stamp(0.0) if shared else None)
+            except StreamError as error:
+                log.warning("Series %r cannot be followed by model %s: %s", live.name, model.digest[:16], error)
+                continue
+            live.followers[place], changed = series, True
+        return changed
+
+    def archive(self, lease: Lease, silence: float) -> int:
+        """Archive the series of a partition without an observation for so many seconds; returns their number.
 
         They keep their states, and are opened again by their next observation.
         """
-        self._cache.forget(names := self.store.archive(time.time() - silence))
+        self._cache.forget(names := self.store.archive(lease, time.time() - silence))
         return len(names)
 
-    def _answer(self, text: bytes, work: Work) -> Answer:
+    def _count(self) -> int:
+        counts = self.store.counts()
+        return counts["open"] + counts["archived"]
+
+    def _fetch(self, lines: Sequence[Line], work: Work) -> None:
+        """Load what a group needs, together."""
+        work.damaged = self._cache.fetch(list({one.series: None for one in lines if one.series not in self._cache}))
+        named = [one for one in lines if one.id is not None and one.series in self._cache]
+        pairs = {(live.key, one.id) for one in named if (live := self._cache.load(one.series)) is not None and one.id}
+        work.accepted = self.store.accepted(pairs)
+
+    def _answer(self, text: bytes, line: Line | StreamError, work: Work) -> Answer:
         """Apply one observation. A refused one is kept as a dead letter."""
         try:
-            return self._take(text, work)
+            if isinstance(line, StreamError):
+                raise RefusedError("malformed", line)
+            return self._take(line, work)
         except RefusedError as refused:
             error, reason = refused.error, refused.reason
         work.dead.append(DeadLetter(work.now, reason, str(error), text[:LONGEST_LETTER]))
@@ -174,23 +255,28 @@ class Service:
         place = {"series": where.series, "channel": where.channel, "stamp": where.stamp}
         return {"error": str(error), "reason": reason, **place}
 
-    def _take(self, text: bytes, work: Work) -> Answer:
-        try:
-            line = read_line(text)
-        except StreamError as error:
-            raise RefusedError("malformed", error) from error
+    def _take(self, line: Line, work: Work) -> Answer:
         self.current = line.series
         try:
+            live = work.changed.get(line.series) or self._known(line.series, work)
+            if live is not None and live.partition != work.lease.partition:
+                raise RefusedError(
+                    "misplaced",
+                    StreamError(
+                        f"Series {line.series!r} belongs to partition {live.partition} of the feed, and this "
+                        f"observation came in partition {work.lease.partition}.",
+                        "Send all observations of a series to one partition.",
+                    ),
+                )
             if line.values is None:
-                return self._take_other(line, work)
-            return self._observe(line, work)
+                return self._take_other(line, live, work)
+            return self._observe(line, live, work)
         except RefusedError as refused:
             refused.error.where = where_of(line, refused.error)
             raise
 
-    def _take_other(self, line: Line, work: Work) -> Answer:
+    def _take_other(self, line: Line, live: LiveSeries | None, work: Work) -> Answer:
         """A request, or the end of an interval."""
-        live = self._known(line.series)
         if live is None:
             raise RefusedError("unknown", unknown_series(line.series))
         if line.forget:
@@ -204,17 +290,17 @@ class Service:
             assert line.close is not None
             if line.series in work.due:
                 self._predict(work)
-            self._rules.close(live.series, line.close)
+            self.models[live.model].rules.close(live.series, line.close)
         except StreamError as error:
             raise RefusedError("impossible", error) from error
+        self._others(live, lambda model, series: model.rules.close(series, line.close), work)  # type: ignore[arg-type]
         closed = float(time_of(line.close, live.series.clock))
         if closed > live.time:
             live.time, live.stamp = closed, line.close
         self._changed(live, work)
         return {"series": line.series, "time": line.close}
 
-    def _observe(self, line: Line, work: Work) -> Answer:
-        live = work.changed.get(line.series) or self._known(line.series)
+    def _observe(self, line: Line, live: LiveSeries | None, work: Work) -> Answer:
         digest = b""
         if line.id is not None:
             _check_length("event id", line.id)
@@ -224,33 +310,69 @@ class Service:
                 work.counts["repeated", ""] += 1
                 return before
         if live is None:
-            _check_length("id of the series", line.series)
-            if line.series in (".", ".."):
-                raise RefusedError("limit", StreamError(f"{line.series!r} cannot be a part of an address, as ids are."))
-            if self._total + work.begun >= self._options.most_series:
-                raise RefusedError(
-                    "limit",
-                    StreamError(
-                        f"There are {self._options.most_series:,} series already, as many as may be.",
-                        "Check the ids; if they are meant, allow more with --max-series.",
-                    ),
-                )
+            self._check_new(line, work)
+        rules = self.models[0 if live is None else live.model].rules
         try:
-            event = self._rules.event(line, None if live is None else live.series)
+            event = rules.event(line, None if live is None else live.series)
         except StreamError as error:
             raise RefusedError("unreadable", error) from error
         if line.series in work.due:  # that prediction is without this observation
             self._predict(work)
         newest = -np.inf if live is None else live.time
         try:
-            self._rules.observe(line, event)
+            rules.observe(line, event)
         except StreamError as error:
             raise RefusedError(_reason(event, newest), error) from error
         if live is None:
-            key = self.store.new_key()
-            live = LiveSeries(event.series, key, line.series, work.now, work.now, 0, event.stamp, float(event.time))
+            live = LiveSeries(
+                [event.series, *(None for _ in self.models[1:])], self.store.new_key(), line.series,
+                work.lease.partition, 0, work.now, work.now, 0, event.stamp, float(event.time),
+            )  # fmt: skip
             work.begun += 1
+            self._begin_others(live, line)
+        else:
+            self._others(live, lambda model, series: model.rules.observe(line, model.rules.event(line, series)), work)
         return self._taken(line, event, live, digest, work)
+
+    def _check_new(self, line: Line, work: Work) -> None:
+        """Refuse a series that may not begin."""
+        _check_length("id of the series", line.series)
+        if line.series in (".", ".."):
+            raise RefusedError("limit", StreamError(f"{line.series!r} cannot be a part of an address, as ids are."))
+        if self._total + work.begun >= self.options.most_series:
+            self._total = self._count()  # other processes may have begun or ended some
+            if self._total + work.begun >= self.options.most_series:
+                raise RefusedError(
+                    "limit",
+                    StreamError(
+                        f"There are {self.options.most_series:,} series already, as many as may be.",
+                        "Check the ids; if they are meant, allow more with --max-series.",
+                    ),
+                )
+
+    def _begin_others(self, live: LiveSeries, line: Line) -> None:
+        """Let the other models follow a series from its first observation."""
+        for place, model in enumerate(self.models[1:], 1):
+            try:
+                event = model.rules.event(line, None)
+                model.rules.observe(line, event)
+                live.followers[place] = event.series
+            except StreamError as error:
+                self._lost(live, place, error)
+
+    def _others(self, live: LiveSeries, change: Callable[[ServedModel, Series], None], work: Work) -> None:
+        """Change what follows a series for other models. One that cannot take it no longer follows the series."""
+        for place, series in enumerate(live.followers):
+            if place != live.model and series is not None:
+                try:
+                    change(self.models[place], series)
+                except StreamError as error:
+                    live.followers[place] = None
+                    self._lost(live, place, error)
+
+    def _lost(self, live: LiveSeries, place: int, error: StreamError) -> None:
+        log.warning("Model %s does not follow series %r: %s", self.models[place].digest[:16], live.name, error)
+        self.metrics.add("unfollowed")
 
     def _taken(self, line: Line, event: SeriesEvent, live: LiveSeries, digest: bytes, work: Work) -> Answer:
         """Note an observation that the predictor has taken."""
@@ -260,13 +382,13 @@ class Service:
         self._changed(live, work)
         assert line.values is not None
         observation = Observation(
-            live.key, live.events, work.now, event.stamp, line.values, None, None, line.id, digest
+            live.key, live.events, work.now, event.stamp, line.values, None, None, None, line.terms, line.id, digest
         )
         answer: Answer = {"series": line.series, "time": event.stamp, "prediction": None}
         if line.id is not None:
             work.ids[live.key, line.id] = digest, answer
         work.counts["observations", ""] += 1
-        if self._options.each:
+        if self.options.each:
             work.due[line.series] = Due(live, observation, answer, "observation")
         else:
             work.observations.append(observation)
@@ -275,8 +397,7 @@ class Service:
     def _repeated(self, line: Line, live: LiveSeries, digest: bytes, work: Work) -> Answer | None:
         """The answer to an observation whose event id was taken before; None if it was not."""
         assert line.id is not None
-        in_group = work.ids.get((live.key, line.id))
-        kept = self.store.accepted(live.key, line.id) if in_group is None else None
+        in_group, kept = work.ids.get((live.key, line.id)), work.accepted.get((live.key, line.id))
         if in_group is None and kept is None:
             return None
         if digest != (in_group[0] if in_group is not None else kept.digest if kept is not None else b""):
@@ -297,29 +418,48 @@ class Service:
         """Make all predictions that are due, together."""
         due, work.due = list(work.due.values()), {}
         times = [
-            one.live.time_at(work.now, self._options.rate) if one.by == "tick" else Time(one.live.time) for one in due
+            one.live.time_at(work.now, self.options.rate) if one.by == "tick" else Time(one.live.time) for one in due
         ]
-        found = predict_together([one.live.series.predictor for one in due], times)
-        for one, at, outputs in zip(due, times, found, strict=True):
+        found = [self._outputs(place, due, times) for place in range(len(self.models))]
+        for number, (one, at) in enumerate(zip(due, times, strict=True)):
             live = one.live
             live.predicted = live.stamp if at == live.time else live.series.stamp(at)
-            live.prediction = self._to_json(outputs)
+            live.prediction = found[live.model][number]
+            live.beside = self._beside(live, [outputs[number] for outputs in found])
             self._changed(live, work)
             work.counts["predictions", one.by] += 1
             one.answer.update(series=live.name, time=live.predicted, prediction=live.prediction)
             work.outgoing.append(Outgoing("prediction", live.name, dict(one.answer)))
             if one.observation is not None:
-                work.observations.append(
-                    dataclasses.replace(one.observation, predicted=live.predicted, prediction=live.prediction)
-                )
+                beside = None if live.beside is None else live.beside["risk"]
+                made = {"predicted": live.predicted, "prediction": live.prediction, "beside": beside}
+                work.observations.append(dataclasses.replace(one.observation, **made))
             self._alert(live, work)
+
+    def _outputs(self, place: int, due: Sequence[Due], times: Sequence[Time]) -> list[Any]:
+        """What a model predicts for each of the series, None for those that it does not follow."""
+        some = [number for number, one in enumerate(due) if one.live.followers[place] is not None]
+        followers = [due[number].live.followers[place] for number in some]
+        outputs = predict_together([one.predictor for one in followers if one is not None], [times[n] for n in some])
+        found: list[Any] = [None] * len(due)
+        for number, output in zip(some, outputs, strict=True):
+            found[number] = self._to_json(place, output)
+        return found
+
+    def _beside(self, live: LiveSeries, found: Sequence[Any]) -> dict[str, Any] | None:
+        """What another model says of a series, if one does."""
+        for place, prediction in enumerate(found):
+            if place != live.model and prediction is not None:
+                risk = risk_of(numbers_of(prediction), self.risk)
+                return {"model": self.models[place].digest, "prediction": prediction, "risk": risk}
+        return None
 
     def _alert(self, live: LiveSeries, work: Work) -> None:
         """Sort the series anew, and raise or clear its alerts."""
         numbers = numbers_of(live.prediction)
         live.risk = risk_of(numbers, self.risk)
         names = []
-        for alert in self._options.alerts:
+        for alert in self.options.alerts:
             name, value = str(alert), numbers[alert.output]
             active = alert.after(name in live.alerts, value)
             if active:
@@ -335,27 +475,37 @@ class Service:
         work.changed[live.name] = live
         self._cache.keep(live)
 
-    def _commit(self, feed: str, position: int | None, work: Work, states: bool = True) -> None:
-        series = [one.record(self._cache.packed(one) if states else None) for one in work.changed.values()]
+    def _commit(self, position: int | None, work: Work, states: bool = True) -> None:
+        for live in work.changed.values():
+            live.revision += states
+        series = [one.record(self._cache.packed(one) if states else ()) for one in work.changed.values()]
         before = time.perf_counter()
-        self.newest = self.store.commit(Group(feed, position, series, work.observations, work.outgoing, work.dead))
+        last = self.store.commit(Group(work.lease, position, series, work.observations, work.outgoing, work.dead))
+        self.newest = max(self.newest, last)
         self.metrics.commit.add(time.perf_counter() - before)
         for (name, label), count in work.counts.items():
             self.metrics.add(name, label, count)
         self.metrics.add("groups")
         self._cache.trim()
 
-    def _known(self, name: Id) -> LiveSeries | None:
-        """A series; an observation of one that cannot be read is refused."""
-        try:
-            return self._cache.load(name)
-        except StreamError as error:
-            raise RefusedError("damaged", error) from error
+    def _known(self, name: Id, work: Work) -> LiveSeries | None:
+        """A series; an observation of one whose state cannot be used is refused."""
+        if name in work.damaged:
+            raise RefusedError("damaged", work.damaged[name])
+        return self._cache.load(name) if name in self._cache else None
 
-    def _to_json(self, outputs: np.ndarray) -> Any:
+    def _to_json(self, place: int, outputs: np.ndarray) -> Any:
         if not np.isfinite(outputs).all():
             self.metrics.add("not_finite")
-        return self._model.to_json(outputs)
+        return self.models[place].to_json(outputs)
+
+
+def _read(text: bytes) -> Line | StreamError:
+    """A line, or why it is none."""
+    try:
+        return read_line(text)
+    except StreamError as error:
+        return error
 
 
 def _check_length(what: str, text: Id) -> None:

@@ -1,13 +1,13 @@
 """What a service keeps, and the store that keeps it. A store knows nothing of models: states are bytes.
 
 Everything that a group of observations changed is one `Group`, which a store takes completely or not at all. So the
-state of a series, the observations that it has taken, their event ids and the predictions that went out always belong
-together.
+states of a series, the observations that it has taken, their event ids, the position in the feed and the predictions
+that go out always belong together. A group is taken only from the process that has the partition of the feed.
 """
 
 import abc
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal, TypeAlias
 
 from logcde.errors import LogcdeError
@@ -21,6 +21,35 @@ class StoreError(LogcdeError):
     """A store that cannot be read or written."""
 
 
+class FencedError(StoreError):
+    """A group of a process whose partition another process has taken over. Nothing of it was kept."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Lease:
+    """A partition of a feed, which one process at a time has. `epoch` counts those that have had it."""
+
+    feed: str
+    partition: int
+    epoch: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """What a process has of a feed, and how many partitions are its fair share among all processes that run."""
+
+    leases: list[Lease]
+    fair: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a partition was taken, and the number of its last outgoing entry that was published."""
+
+    position: int
+    published: int
+
+
 @dataclasses.dataclass(frozen=True)
 class SeriesRecord:
     """A series as it is kept.
@@ -28,7 +57,10 @@ class SeriesRecord:
     Attributes:
         key: The number of the series in the store.
         name: Its id.
-        state: What its predictor returned, as bytes; None if that is as it was kept last.
+        partition: The partition of the feed that it comes from.
+        states: What its predictors returned, as bytes, for each model of the store, None for one that has not followed
+            it from the beginning; empty if all are as they were kept last.
+        revision: How often states were kept.
         began: Seconds since 1970 at which its first observation arrived.
         updated: The same of its last one.
         events: Observations taken.
@@ -38,12 +70,15 @@ class SeriesRecord:
         prediction: Its current prediction in JSON.
         risk: The number by which series are sorted; None if it is not finite.
         alerts: Names of the alerts that are raised.
+        beside: The prediction of the other model in JSON, if two are served.
         archived: Whether it has been silent for so long that it is no longer refreshed.
     """
 
     key: int
     name: Id
-    state: bytes | None
+    partition: int
+    states: tuple[bytes | None, ...]
+    revision: int
     began: float
     updated: float
     events: int
@@ -53,6 +88,7 @@ class SeriesRecord:
     prediction: Any
     risk: float | None
     alerts: tuple[str, ...]
+    beside: Any = None
     archived: bool = False
 
 
@@ -61,7 +97,7 @@ class Observation:
     """An observation that a series has taken: the `number`-th of the series, as it was sent.
 
     `id` and `digest` identify it, if the client gave an event id. `prediction` is the prediction after it, for the
-    stamp `predicted`, None if none was made.
+    stamp `predicted`, None if none was made, and `beside` that of the other model.
     """
 
     key: int
@@ -71,6 +107,8 @@ class Observation:
     values: dict[str, float | int | None]
     predicted: Stamp | None
     prediction: Any
+    beside: Any = None
+    terms: list[float] | None = None
     id: str | None = None
     digest: bytes = b""
 
@@ -110,15 +148,15 @@ class Group:
     """Everything that a group of observations changed.
 
     Attributes:
-        feed: Where the observations came from.
-        position: How far that feed was taken; None leaves it as it is.
+        lease: The partition that the observations came from.
+        position: How far it was taken; None leaves it as it is.
         series: Series that changed, each once.
         observations: Observations that were taken, in order.
         outgoing: What subscribers are told, in order.
         dead: Observations that were refused.
     """
 
-    feed: str
+    lease: Lease
     position: int | None = None
     series: list[SeriesRecord] = dataclasses.field(default_factory=list)
     observations: list[Observation] = dataclasses.field(default_factory=list)
@@ -165,45 +203,81 @@ class Retention:
 
 
 class AbstractStore(abc.ABC):
-    """Keeps series durably. One thread of one process writes.
+    """Keeps series durably.
 
-    What a page shows (`counts`, `find`, `page`, `history`, `outgoing`, `dead_letters`) may be read from any thread; the
-    rest belongs to the thread that writes.
+    What a page shows (`counts`, `find`, `page`, `history`, `outgoing`, `outgoing_range`, `dead_letters`) may be read
+    from any thread; the rest belongs to the thread that writes.
+
+    Attributes:
+        id: Identifies it, wherever it is moved.
+        name: Tells people where it is; without passwords.
+        shared: Whether other processes write it at the same time.
     """
+
+    id: str
+    name: str
+    shared: bool
+
+    @abc.abstractmethod
+    def claim(self, feed: str, wanted: Sequence[int], publishes: bool = False) -> Claim:
+        """Keep the partitions of a feed that this process has, and take those that no running process has.
+
+        Args:
+            feed: The feed. A store has one at a time.
+            wanted: Partitions that this process may have.
+            publishes: Whether what goes out is published, so that it has to be kept until it was.
+        """
+
+    @abc.abstractmethod
+    def release(self, lease: Lease) -> None:
+        """Leave a partition to other processes."""
+
+    @abc.abstractmethod
+    def progress(self, lease: Lease) -> Progress:
+        """How far a partition was taken and published."""
 
     @abc.abstractmethod
     def new_key(self) -> int:
         """A number that no series has had."""
 
     @abc.abstractmethod
-    def load(self, name: Id) -> SeriesRecord | None:
-        """A series; None if there is none with this id."""
+    def load(self, names: Sequence[Id]) -> list[SeriesRecord]:
+        """The series with these ids that there are, with their states."""
 
     @abc.abstractmethod
-    def accepted(self, key: int, id: str) -> Accepted | None:
-        """What was taken with an event id of a series; None if nothing was."""
+    def accepted(self, pairs: Collection[tuple[int, str]]) -> dict[tuple[int, str], Accepted]:
+        """What was taken with these event ids of series, by key and id; ids that were not used are left out."""
 
     @abc.abstractmethod
     def commit(self, group: Group) -> int:
-        """Keep everything in a group, or nothing, and return the number of the last outgoing entry.
+        """Keep everything in a group, or nothing, and return the number of its last outgoing entry, 0 if it has none.
 
         When it returns, the group survives a crash of the machine.
 
         Raises:
-            StoreError: It cannot be kept. Nothing of it is.
+            FencedError: Another process has the partition now. Nothing is kept.
+            StoreError: It cannot be kept. Whether it was is not known if the connection to a server broke.
         """
 
     @abc.abstractmethod
-    def position(self, feed: str) -> int:
-        """How far a feed was taken."""
+    def unpublished(self, lease: Lease, after: int, limit: int) -> list[Outgoing]:
+        """Entries of a partition that go out after a number, oldest first."""
 
     @abc.abstractmethod
-    def open_names(self, after: int, limit: int) -> list[tuple[int, Id]]:
-        """Keys and ids of series that are not archived, by key, beginning after one."""
+    def published(self, lease: Lease, number: int) -> None:
+        """Note that entries were published up to a number."""
 
     @abc.abstractmethod
-    def archive(self, before: float) -> list[Id]:
-        """Archive the series that were last updated before a time, and return their ids."""
+    def open_names(self, lease: Lease, after: int, limit: int) -> list[tuple[int, Id]]:
+        """Keys and ids of series of a partition that are not archived, by key, beginning after one."""
+
+    @abc.abstractmethod
+    def unfollowed(self, lease: Lease, after: int, limit: int) -> list[tuple[int, Id]]:
+        """The same of those that not all models of the store follow."""
+
+    @abc.abstractmethod
+    def archive(self, lease: Lease, before: float) -> list[Id]:
+        """Archive the series of a partition that were last updated before a time, and return their ids."""
 
     @abc.abstractmethod
     def clean(self, now: float) -> None:
@@ -215,7 +289,7 @@ class AbstractStore(abc.ABC):
 
     @abc.abstractmethod
     def find(self, name: Id) -> SeriesRecord | None:
-        """A series without its state; None if there is none with this id."""
+        """A series without its states; None if there is none with this id."""
 
     @abc.abstractmethod
     def page(self, query: Query) -> tuple[int, Sequence[SeriesRecord]]:

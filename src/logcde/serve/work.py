@@ -7,7 +7,7 @@ from logcde.errors import StreamError
 from logcde.online.lines import Id
 from logcde.serve.feed import Answer
 from logcde.serve.live import LiveSeries
-from logcde.serve.store import DeadLetter, Observation, Outgoing
+from logcde.serve.store import Accepted, DeadLetter, Lease, Observation, Outgoing
 
 
 @dataclasses.dataclass(eq=False)
@@ -21,12 +21,14 @@ class Due:
 
 
 class Work:
-    """Changes of a group that begins `now`, in seconds since 1970."""
+    """Changes of a group of a partition that begins `now`, in seconds since 1970."""
 
-    def __init__(self, now: float) -> None:
-        self.now = now
+    def __init__(self, lease: Lease, now: float) -> None:
+        self.lease, self.now = lease, now
         self.changed: dict[Id, LiveSeries] = {}
         self.due: dict[Id, Due] = {}
+        self.damaged: dict[Id, StreamError] = {}
+        self.accepted: dict[tuple[int, str], Accepted] = {}
         self.ids: dict[tuple[int, str], tuple[bytes, Answer]] = {}
         self.observations: list[Observation] = []
         self.outgoing: list[Outgoing] = []
