@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -109,17 +110,16 @@ POINTS = ("before commit", "after commit", "while publishing", "before marking s
 class Server:
     """`logcde serve` in a process of its own, on a port of its own."""
 
-    def __init__(self, model, store, *options, kill=None, environment=None):
+    def __init__(self, model, store, *options, kill=None, before="", environment=None):
         given = ["serve", str(model), "--store", str(store), "--http", "127.0.0.1:0", *map(str, options)]
-        command = [sys.executable, "-m", "logcde"] if kill is None else [sys.executable, "-c", KILLED, *map(str, kill)]
+        program = before + KILLED if kill is not None else f"{before}\nfrom logcde.cli.main import main\nmain()"
+        command = [sys.executable, "-c", program, *map(str, kill or ())]
         self.process = subprocess.Popen([*command, *given], stderr=subprocess.PIPE, text=True, env=environment)
-        self.messages = []
+        self.messages, self.kill = [], kill
         line = self.process.stderr.readline()
         self.messages.append(line)
         self.url = next((word.rstrip(",") for word in line.split() if word.startswith("http")), None)
-        if self.url is None:
-            self.process.kill()
-            self.process.wait()
+        if self.url is None and (self.process.wait(60) != -signal.SIGKILL or kill is None):
             raise AssertionError(f"it did not start: {line}{self.process.stderr.read()}")
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
