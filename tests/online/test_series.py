@@ -13,6 +13,7 @@ from logcde.estimators.training import Regularisation
 from logcde.models.series import EmbeddedModel, FeatureModel, Mixture
 from logcde.online import predictor_of
 from logcde.online.series import FeaturePredictor, MixturePredictor, ReorderingPredictor
+from logcde.online.states import decode, encode
 from logcde.streams import Keep, Partition, Streams
 from tests.features.series import CHANNELS, random_streams, rows_of
 
@@ -143,16 +144,18 @@ def test_late_events_give_the_predictions_of_events_in_order(kind):
 
 @pytest.mark.parametrize("reorder", [None, 1.5])
 @pytest.mark.parametrize("kind", KINDS)
-def test_state_through_json(kind, reorder):
+def test_state_through_json_and_bytes(kind, reorder):
     model = model_of(kind)
     times, rows = rows_of(random_streams(5, 4)[1])
     times, rows = times[:10], rows[:10]
     one = observe_all(predictor_of(model, reorder=reorder), times[:6], rows[:6])
-    other = predictor_of(model, reorder=reorder).restore(plain(one.state()))
-    for predictor in (one, other):
+    packed = encode(one.state(arrays=True))
+    others = [predictor_of(model, reorder=reorder).restore(state) for state in (plain(one.state()), decode(packed))]
+    for predictor in (one, *others):
         observe_all(predictor, times[6:], rows[6:])
-    np.testing.assert_array_equal(one.predict(at=20.0), other.predict(at=20.0))
-    assert plain(one.state()) == plain(other.state())
+    for other in others:
+        np.testing.assert_array_equal(one.predict(at=20.0), other.predict(at=20.0))
+        assert plain(one.state()) == plain(other.state())
 
 
 @pytest.mark.parametrize("kind", ["features", "rows", "mixture", "all"])
@@ -197,7 +200,13 @@ def test_restore_refuses_states_of_other_models():
 
 def test_damaged_states_are_refused():
     predictor = predictor_of(model_of("features"))
-    for damage in ({"latest": [1.0, 2.0]}, {"stamp": []}, {"windows": [[9, 0, 1, 1, 1, 1, 1]]}, {"windows": [[0, 1]]}):
+    for damage in (
+        {"latest": [1.0, 2.0]},
+        {"stamp": []},
+        {"windows": [[9, 0, 1, 1, 1, 1, 1]]},
+        {"windows": [[0, 1]]},
+        {"windows": [[0, 1]] * 7},
+    ):
         state = plain(predictor.state())
         state["windows"]["sums"] |= damage
         with pytest.raises(ModelError, match="cannot be restored"):

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,13 +114,13 @@ class OnlineFeatures(AbstractOnlineFeatures):
         other._sums, other._waiting = self._sums.copy(), self._waiting.copy()
         return other
 
-    def state(self) -> dict[str, Any]:
-        """All that was observed, in numbers and lists that JSON can represent, without windows that are zero."""
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """All that was observed, in numbers, lists and, if allowed, arrays, without windows that are zero."""
         return {
             "digest": self._features.digest,
             "last": None if self.last == -math.inf else self.last,
             "origin": own_origin(self.clock, self._features.schema.clock),
-            "sums": self._sums.state(),
+            "sums": self._sums.state(arrays),
             "waiting": [[time, _encode(row)] for time, row in self._waiting],
             "outside": [self._outside, self._observations],
         }
@@ -197,13 +197,16 @@ class ChannelSums:
         sums[:, : known.shape[1]] = known
         return ChannelSums(self.width, sums, self._latest.copy(), self._stamp.copy())
 
-    def state(self) -> dict[str, Any]:
-        """The sums of windows that are not zero, and the latest observations."""
-        places = np.argwhere(self._sums.any(axis=2))
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The sums of windows that are not zero, and the latest observations. An array is flat."""
+        places = np.nonzero(self._sums.any(axis=2))
+        windows = np.column_stack([*places, self._sums[places]])
+        if arrays:
+            return {"latest": self._latest.copy(), "stamp": self._stamp.copy(), "windows": windows.reshape(-1)}
         return {
             "latest": _encode(self._latest),
             "stamp": self._stamp.tolist(),
-            "windows": [[k, window, *self._sums[k, window].tolist()] for k, window in places.tolist()],
+            "windows": [[int(k), int(window), *quantities] for k, window, *quantities in windows.tolist()],
         }
 
     @staticmethod
@@ -211,12 +214,17 @@ class ChannelSums:
         """The sums whose `state` this is."""
         sums = ChannelSums.empty(channels, width)
         sums._latest[:], sums._stamp[:] = _decode(state["latest"]), state["stamp"]
-        for k, window, *_ in state["windows"]:
-            if not (0 <= k < channels and 0 <= window <= MOST_WINDOWS):
-                raise StreamError(f"This state has sums over window {window} of channel {k}, which there cannot be.")
-        sums.reserve(1 + max((window for _, window, *_ in state["windows"]), default=0))
-        for k, window, *quantities in state["windows"]:
-            sums._sums[k, window] = quantities
+        windows = np.array(state["windows"], np.float64)
+        if isinstance(state["windows"], np.ndarray) or not windows.size:
+            windows = windows.reshape(-1, 2 + kernels.QUANTITIES)
+        places = windows[:, :2]
+        wrong = ~((places >= 0) & (places <= [channels - 1, MOST_WINDOWS]) & (places == np.floor(places))).all(axis=1)
+        if wrong.any():
+            k, window = places[wrong][0].tolist()
+            raise StreamError(f"This state has sums over window {window:g} of channel {k:g}, which there cannot be.")
+        k, window = places.astype(np.int64).T
+        sums.reserve(1 + int(max(window, default=-1)))
+        sums._sums[k, window] = windows[:, 2:]
         return sums
 
 
@@ -276,5 +284,5 @@ def _encode(row: Float64[np.ndarray, "channel"]) -> list[float | None]:
     return [None if math.isnan(x) else x for x in row.tolist()]
 
 
-def _decode(row: list[float | None]) -> Float64[np.ndarray, "channel"]:
+def _decode(row: Sequence[float | None] | np.ndarray) -> Float64[np.ndarray, "channel"]:
     return np.array([np.nan if x is None else x for x in row], np.float64)

@@ -64,12 +64,17 @@ class AbstractPredictor(abc.ABC):
         """Iterate over the ends of intervals that would be over at this time, with the prediction at each."""
 
     @abc.abstractmethod
-    def state(self) -> dict[str, Any]:
-        """The whole state of the series, in numbers, lists and mappings that JSON can represent."""
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The whole state of the series, in numbers, lists and mappings that JSON can represent.
+
+        Args:
+            arrays: Leave arrays of numbers as arrays of NumPy, for `logcde.online.states.encode`. They are not to be
+                written to.
+        """
 
     @abc.abstractmethod
     def restore(self, state: dict[str, Any]) -> "AbstractPredictor":
-        """Continue from what `state` returned, in a predictor with the same model and options."""
+        """Continue from what `state` returned, in either form, in a predictor with the same model and options."""
 
     @abc.abstractmethod
     def copy(self) -> "AbstractPredictor":

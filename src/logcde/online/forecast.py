@@ -107,9 +107,12 @@ class ForecastPredictor(AbstractPredictor):
         """Refuse: there are no intervals."""
         raise ModelError("This model forecasts at any time and has no intervals.", "Ask for predictions at times.")
 
-    def state(self) -> dict[str, Any]:
-        """The recent events."""
-        events = [[time, [None if math.isnan(x) else x for x in row.tolist()]] for time, row in self._events]
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The recent events; as arrays, the time and the row of each, one after another."""
+        if arrays:
+            events: Any = np.concatenate([np.empty(0), *(np.append(time, row) for time, row in self._events)])
+        else:
+            events = [[time, [None if math.isnan(x) else x for x in row.tolist()]] for time, row in self._events]
         origin = own_origin(self._clock, self.schema.clock)
         head = {"format": FORMAT, "kind": "forecast", "channels": list(self.schema.channels), "origin": origin}
         return {**head, "events": events}
@@ -122,8 +125,12 @@ class ForecastPredictor(AbstractPredictor):
             if state["channels"] != list(self.schema.channels):
                 raise ModelError(f"it has the channels {state['channels']}")
             other = ForecastPredictor(self._model)
-            for time, row in state["events"]:
-                other.observe(Time(time), [np.nan if x is None else x for x in row])
+            events = state["events"]
+            if isinstance(events, np.ndarray):
+                rows = events.reshape(-1, 1 + len(self.schema.channels))
+                events = [(time, row) for time, row in zip(rows[:, 0].tolist(), rows[:, 1:], strict=True)]
+            for time, row in events:
+                other.observe(Time(time), np.array([np.nan if x is None else x for x in row]))
             clock = with_origin_number(self.schema.clock, state.get("origin"))
             self._events, self._clock = other._events, clock
             self._watch = restored(self._watch, self.last)

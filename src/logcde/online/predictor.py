@@ -13,7 +13,7 @@ from jaxtyping import Float, Float64
 
 from logcde._typing import Numbers
 from logcde.embedding import Embedding, InitialObservations
-from logcde.embedding.online import Values
+from logcde.embedding.online import Values, open_logsigs
 from logcde.errors import ModelError, StreamError, Where
 from logcde.features.online import check_finite, row_of
 from logcde.models import AbstractOnlineModel
@@ -183,7 +183,7 @@ class Predictor(AbstractPredictor):
             The outputs of the model.
         """
         advance_pending([self])
-        return self._setup.model.predict(*self.state_at(at))
+        return self._setup.model.predict(*self.state_at(self.moment(at)))
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of intervals that would be over at this time, with the prediction at each.
@@ -207,8 +207,28 @@ class Predictor(AbstractPredictor):
             yield end + zero, ahead.predict(Time(end))
             ahead._model_state = ahead._setup.model.advance(ahead._model_state, ahead._prefix.end_interval())
 
-    def state_at(self, at: object) -> tuple[ModelState, IntervalLogsigs]:
-        """The model's state and the log-signatures of all intervals since, if the series ended at `at`."""
+    def state_at(self, time: float) -> tuple[ModelState, IntervalLogsigs]:
+        """The model's state and the log-signatures of all intervals since, if the series ended at a `moment`."""
+        held = [] if self._buffer is None else self._buffer.held_until(time)
+        if not held and not self._boundaries.is_over(time):
+            return self._model_state, np.concatenate([*self._pending, self._prefix.open_logsig(time)])
+        ahead = self.copy()
+        for arrival in held:
+            ahead._take(arrival)
+        ahead._advance_to(time)
+        return ahead._model_state, np.concatenate([*ahead._pending, ahead._prefix.open_logsig(time)])
+
+    def is_open(self, time: float) -> bool:
+        """Whether a prediction at a `moment` only needs the events of the open interval, which has begun before."""
+        return (
+            self._buffer is None
+            and not self._prefix.waiting
+            and time > self._online.start
+            and not self._boundaries.is_over(time)
+        )
+
+    def moment(self, at: object) -> float:
+        """The time of a prediction at this stamp, by default at the latest one; refused if it is not possible."""
         reached = self._prefix.reached
         if at is None:
             time = reached if self._buffer is None else max(reached, self._buffer.newest)
@@ -225,22 +245,15 @@ class Predictor(AbstractPredictor):
         self._prefix.check_reach(time, self._show)
         if self._watch is not None:
             self._watch.ask(time)
-        held = [] if self._buffer is None else self._buffer.held_until(time)
-        if not held and not self._boundaries.is_over(time):
-            return self._model_state, np.concatenate([*self._pending, self._prefix.open_logsig(time)])
-        ahead = self.copy()
-        for arrival in held:
-            ahead._take(arrival)
-        ahead._advance_to(time)
-        return ahead._model_state, np.concatenate([*ahead._pending, ahead._prefix.open_logsig(time)])
+        return time
 
-    def state(self) -> dict[str, Any]:
-        """The whole state of the series, in numbers, lists and mappings that JSON can represent."""
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The whole state of the series; with `arrays`, its arrays of numbers are arrays of NumPy."""
         advance_pending([self])
         return {
             "format": FORMAT,
-            "prefix": self._prefix.state(),
-            "model": [leaf.tolist() for leaf in self._model_state],
+            "prefix": self._prefix.state(arrays),
+            "model": [leaf if arrays else leaf.tolist() for leaf in self._model_state],
             "reorder": None if self._buffer is None else self._buffer.state(),
             "origin": own_origin(self._clock, self.schema.clock),
         }
@@ -335,3 +348,18 @@ def advance_pending(predictors: Sequence[Predictor]) -> None:
     states = waiting[0]._setup.model.advance_many([one._model_state for one in waiting], logsigs)
     for one, state in zip(waiting, states, strict=True):
         one._model_state, one._pending = state, []
+
+
+def states_at(predictors: Sequence[Predictor], at: Sequence[object]) -> tuple[list[ModelState], list[IntervalLogsigs]]:
+    """`Predictor.state_at` for series that share a setup; the open intervals of most in one kernel call."""
+    advance_pending(predictors)
+    times = [one.moment(time) for one, time in zip(predictors, at, strict=True)]
+    places = [place for place, (one, time) in enumerate(zip(predictors, times, strict=True)) if one.is_open(time)]
+    states, logsigs = [one._model_state for one in predictors], dict[int, IntervalLogsigs]()
+    if places:
+        online = [predictors[place]._online for place in places]
+        rows = open_logsigs(online, np.array([times[place] for place in places]))
+        logsigs = dict(zip(places, rows[:, None], strict=True))
+    for place in set(range(len(predictors))) - logsigs.keys():
+        states[place], logsigs[place] = predictors[place].state_at(times[place])
+    return states, [logsigs[place] for place in range(len(predictors))]

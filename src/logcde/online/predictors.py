@@ -12,7 +12,7 @@ from logcde.embedding.online import Values
 from logcde.errors import ModelError, NonFiniteWarning, StreamError, Where
 from logcde.models import AbstractOnlineModel
 from logcde.online.abstract import AbstractPredictor
-from logcde.online.predictor import Predictor, advance_pending
+from logcde.online.predictor import Predictor, states_at
 from logcde.online.serving import PredictorSetup
 from logcde.streams import Partition, Schema, TrainingRanges
 from logcde.streams.faults import not_finite
@@ -147,6 +147,4 @@ def predict_together(
         return [one.predict(time) for one, time in zip(predictors, at, strict=True)]
     if not sharing:
         return []
-    advance_pending(sharing)
-    states, logsigs = zip(*(one.state_at(time) for one, time in zip(sharing, at, strict=True)), strict=True)
-    return list(sharing[0].serving_model.predict_many(list(states), list(logsigs)))
+    return list(sharing[0].serving_model.predict_many(*states_at(sharing, at)))

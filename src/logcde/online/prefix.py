@@ -6,7 +6,7 @@ observed, now is the horizon. This module knows nothing of models.
 """
 
 import abc
-import copy
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from logcde.embedding import Coordinates, OnlineEmbedding
+from logcde.embedding.online import shallow_copy
 from logcde.errors import ModelError, StreamError, Where
 from logcde.streams import Clock, Partition
 from logcde.streams.partition import Every, EveryEvents
@@ -137,19 +138,21 @@ class Prefix:
         finally:
             self.online.restore(before)
 
-    def state(self) -> dict[str, Any]:
-        """The whole state in values that JSON can represent."""
-        online = self.online.state().tolist()
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The whole state in values that JSON can represent, except for arrays if these are allowed."""
+        online = self.online.state()
         return {
-            "online": [None if number == -math.inf else number for number in online],
+            "online": online if arrays else [None if number == -math.inf else number for number in online.tolist()],
             "boundaries": self.boundaries.state(),
             "waiting": [encode_event(event) for event in self.waiting],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
-        numbers = [-math.inf if number is None else number for number in state["online"]]
-        self.online.restore(np.array(numbers))
+        online = state["online"]
+        if not isinstance(online, np.ndarray):
+            online = np.array([-math.inf if number is None else number for number in online])
+        self.online.restore(online)
         self.boundaries.restore(state["boundaries"])
         self.waiting = [decode_event(event) for event in state["waiting"]]
 
@@ -221,19 +224,19 @@ class AbstractBoundaries(abc.ABC):
 
     def state(self) -> dict[str, Any]:
         """The attributes that change, with None for infinity."""
-        return {
-            name: None if number == math.inf else number for name, number in vars(self).items() if name in self.changing
-        }
+        numbers = {name: getattr(self, name) for name in self.changing}
+        return {name: None if number == math.inf else number for name, number in numbers.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
         if not isinstance(state, dict) or state.keys() != set(self.changing):
             raise ModelError("This state belongs to another partition rule.", "Restore it with the same model.")
-        vars(self).update({name: math.inf if number is None else number for name, number in state.items()})
+        for name, number in state.items():
+            setattr(self, name, math.inf if number is None else number)
 
     def copy(self) -> "AbstractBoundaries":
         """An independent copy."""
-        return copy.copy(self)
+        return shallow_copy(self)
 
 
 class RegularBoundaries(AbstractBoundaries):
@@ -244,8 +247,7 @@ class RegularBoundaries(AbstractBoundaries):
     def __init__(self, rule: Every, clock: Clock) -> None:
         self.rule = self._every = rule
         self.clock, self.length = clock, rule.length(clock)
-        self.number = self._first = 0
-        self._points: list[float] = []
+        self.number = 0
         self.move_on()
 
     def is_over(self, time: float) -> bool:
@@ -255,12 +257,8 @@ class RegularBoundaries(AbstractBoundaries):
     def move_on(self, count: int = 1) -> None:
         """Go on to the next multiple."""
         self.number += count
-        # Many at once: the exact multiple of a decimal step takes longer than all else about an interval.
-        if not 0 <= self.number - self._first < len(self._points):
-            self._first = self.number
-            numbers = np.arange(self.number, self.number + MULTIPLES_AT_ONCE)
-            self._points = self._every.points(numbers, self.clock).tolist()
-        self.end = self.undisturbed_until = self._points[self.number - self._first]
+        block, place = divmod(self.number, MULTIPLES_AT_ONCE)
+        self.end = self.undisturbed_until = _multiples(self._every, self.clock, block)[place]
 
     def count_event(self, time: float) -> None:
         """Do nothing: events do not end intervals."""
@@ -274,6 +272,18 @@ class RegularBoundaries(AbstractBoundaries):
 
     def _ends_before(self, time: float) -> int:
         return math.ceil(time / self.length * (1 - 1e-12)) - 1
+
+
+@functools.lru_cache(maxsize=1024)
+def _multiples(rule: Every, clock: Clock, block: int) -> list[float]:
+    """Many at once, for all series: the exact multiple of a decimal step takes longer than all else about an interval.
+
+    >>> from logcde.streams import NumericClock
+    >>> _multiples(Every(0.5), NumericClock(), 0)[:3]
+    [0.0, 0.5, 1.0]
+    """
+    numbers = np.arange(block * MULTIPLES_AT_ONCE, (block + 1) * MULTIPLES_AT_ONCE)
+    return rule.points(numbers, clock).tolist()
 
 
 class EventCountBoundaries(AbstractBoundaries):

@@ -192,9 +192,9 @@ class FeaturePredictor(AbstractPredictor):
             end = max(number * width, last)
             yield end + zero, self.predict(Time(end))
 
-    def state(self) -> dict[str, Any]:
+    def state(self, arrays: bool = False) -> dict[str, Any]:
         """The sums over windows."""
-        return {"format": FORMAT, "kind": "features", "windows": self._online.state()}
+        return {"format": FORMAT, "kind": "features", "windows": self._online.state(arrays)}
 
     def restore(self, state: dict[str, Any]) -> "FeaturePredictor":
         """Continue from what `state` returned."""
@@ -299,10 +299,10 @@ class MixturePredictor(AbstractPredictor):
         for end, _ in self._members[0].ends(time_on(self._clock, until)):
             yield end + zero, self.predict(Time(end))
 
-    def state(self) -> dict[str, Any]:
+    def state(self, arrays: bool = False) -> dict[str, Any]:
         """The states of all models."""
         origin = own_origin(self._clock, self.schema.clock)
-        members = [one.state() for one in self._observing]
+        members = [one.state(arrays) for one in self._observing]
         return {"format": FORMAT, "kind": "mixture", "origin": origin, "members": members}
 
     def restore(self, state: dict[str, Any]) -> "MixturePredictor":
@@ -389,11 +389,11 @@ class ReorderingPredictor(AbstractPredictor):
         """Refuse: no interval is final."""
         raise ModelError("Events may still arrive late, so no interval is final.", "Leave out reorder=.")
 
-    def state(self) -> dict[str, Any]:
+    def state(self, arrays: bool = False) -> dict[str, Any]:
         """The inner state and the events that are held."""
         origin = own_origin(self._clock, self.schema.clock)
         head = {"format": FORMAT, "kind": "reorder", "origin": origin}
-        return {**head, "inner": self._inner.state(), "held": self._buffer.state()}
+        return {**head, "inner": self._inner.state(arrays), "held": self._buffer.state()}
 
     def restore(self, state: dict[str, Any]) -> "ReorderingPredictor":
         """Continue from what `state` returned."""
