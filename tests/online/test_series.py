@@ -12,7 +12,9 @@ from logcde.estimators.learners.abstract import Task
 from logcde.estimators.training import Regularisation
 from logcde.models.series import EmbeddedModel, FeatureModel, Mixture
 from logcde.online import predictor_of
-from logcde.online.series import FeaturePredictor, MixturePredictor, ReorderingPredictor
+from logcde.online.predictors import predict_together
+from logcde.online.reordering import ReorderingPredictor
+from logcde.online.series import FeaturePredictor, MixturePredictor
 from logcde.online.states import decode, encode
 from logcde.streams import Keep, Partition, Streams
 from tests.features.series import CHANNELS, random_streams, rows_of
@@ -307,3 +309,28 @@ def test_stamps_of_a_clock():
             predictor.observe(stamp, {"pulse": value})
         expected = model(streams[3])[0]
         np.testing.assert_array_equal(predictor.predict(at=np.datetime64("2026-01-01T06:00")), expected)
+
+
+@pytest.mark.parametrize("reorder", [None, 1.5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_series_together_equal_each_alone(kind, reorder):
+    model, rng = model_of(kind), np.random.default_rng(0)
+    fresh, many = predictor_of(model, reorder=reorder), []
+    for number, series in enumerate(random_streams(5, 9)):
+        times, rows = rows_of(series)
+        events = int(rng.integers(0, 12)) if number else 0  # one has observed nothing
+        many.append(observe_all(fresh.begin(), times[:events], rows[:events]))
+    for at in ([None] * len(many), [max(one.last, 6.0) + number for number, one in enumerate(many)]):
+        copies = [one.copy() for one in many]
+        before = [plain(one.state()) for one in many]
+        found = predict_together(many, at)
+        assert len(found) == len(many)
+        for one, stamp, outputs in zip(copies, at, found, strict=True):
+            alone = one.predict(stamp)
+            assert outputs.shape == alone.shape
+            if kind in ("features", "mixture"):
+                np.testing.assert_array_equal(outputs, alone)
+            else:
+                np.testing.assert_allclose(outputs, alone, rtol=1e-5, atol=1e-6)
+        assert [plain(one.state()) for one in many] == before
+    assert predict_together([], []) == []

@@ -1,7 +1,7 @@
 """The contract of predictors, whatever model they serve."""
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,17 @@ class AbstractPredictor(abc.ABC):
     @abc.abstractmethod
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Predict as if the series ended at this time, by default its latest. Changes nothing."""
+
+    @abc.abstractmethod
+    def predict_each(
+        self, predictors: "Sequence[AbstractPredictor]", at: Sequence[object]
+    ) -> Float[np.ndarray, "series output"]:
+        """Predict several series, each at its own time, together: one call for all where the model has one.
+
+        Args:
+            predictors: Predictors that were begun by the same one as this.
+            at: A stamp for each; None is the latest time of the series.
+        """
 
     @abc.abstractmethod
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:

@@ -20,7 +20,7 @@ from logcde.models import AbstractOnlineModel
 from logcde.online.abstract import AbstractPredictor
 from logcde.online.prefix import Arrival, Event, Prefix, boundaries_of
 from logcde.online.reordering import ReorderBuffer
-from logcde.online.serving import AbstractServingModel, IntervalLogsigs, ModelState, PredictorSetup
+from logcde.online.serving import IntervalLogsigs, ModelState, PredictorSetup
 from logcde.online.states import FAULTS
 from logcde.online.watching import begun, copied, restored
 from logcde.streams import Clock, Partition, Schema, TrainingRanges
@@ -104,11 +104,6 @@ class Predictor(AbstractPredictor):
         return self._setup.partition
 
     @property
-    def serving_model(self) -> AbstractServingModel:
-        """The model on plain arrays, which all series of the same setup share."""
-        return self._setup.model
-
-    @property
     def last(self) -> float:
         """Time of the last event; minus infinity before the first."""
         return self._prefix.last
@@ -184,6 +179,14 @@ class Predictor(AbstractPredictor):
         """
         advance_pending([self])
         return self._setup.model.predict(*self.state_at(self.moment(at)))
+
+    def predict_each(
+        self, predictors: Sequence[AbstractPredictor], at: Sequence[object]
+    ) -> Float[np.ndarray, "series output"]:
+        """Predict several series together."""
+        own = [one for one in predictors if isinstance(one, Predictor)]
+        assert len(own) == len(predictors)
+        return self._setup.model.predict_many(*states_at(own, at))
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of intervals that would be over at this time, with the prediction at each.

@@ -12,7 +12,7 @@ from logcde.embedding.online import Values
 from logcde.errors import ModelError, NonFiniteWarning, StreamError, Where
 from logcde.models import AbstractOnlineModel
 from logcde.online.abstract import AbstractPredictor
-from logcde.online.predictor import Predictor, states_at
+from logcde.online.predictor import Predictor
 from logcde.online.serving import PredictorSetup
 from logcde.streams import Partition, Schema, TrainingRanges
 from logcde.streams.faults import not_finite
@@ -136,15 +136,10 @@ class Predictors:
 def predict_together(
     predictors: Sequence[AbstractPredictor], at: Sequence[object]
 ) -> list[Float[np.ndarray, "output"]]:
-    """Predict many series of one model, each at its own time; in one compiled call where the model has one.
+    """Predict many series of one model, each at its own time, in compiled batches.
 
     Args:
         predictors: Predictors of different series, begun by one predictor. They do not change.
         at: A stamp for each; None is the latest time of the series.
     """
-    sharing = [one for one in predictors if isinstance(one, Predictor)]
-    if len(sharing) < len(predictors):
-        return [one.predict(time) for one, time in zip(predictors, at, strict=True)]
-    if not sharing:
-        return []
-    return list(sharing[0].serving_model.predict_many(*states_at(sharing, at)))
+    return list(predictors[0].predict_each(predictors, at)) if predictors else []
