@@ -344,9 +344,6 @@ def test_models_and_states_that_cannot_be_served_are_refused():
         lc.Predictor(bare, schema=SCHEMA)
     with pytest.raises(ModelError, match="events are embedded in"):
         lc.Predictor(bare, schema=SCHEMA, embedding=lc.Embedding(depth=1))
-    moving = Schema(("a", "b"), continuous=("speed",))
-    with pytest.raises(ModelError, match="continuous channels"):
-        lc.Predictor(a_model(schema=moving))
     with pytest.raises(ModelError, match="window for reordering"):
         lc.Predictor(fast("last"), reorder=-1.0)
     with pytest.raises(ModelError, match="cannot be restored"):

@@ -107,6 +107,11 @@ class OnlineEmbedding:
         """Time of the last event; minus infinity before the first."""
         return float(self._state[kernels.LAST])
 
+    @property
+    def composed(self) -> float:
+        """The time up to which continuous channels other than time are composed."""
+        return float(self._state[kernels.NOW])
+
     def observe(
         self, time: float, values: Values, terms: Numbers | None = None, continuous: Numbers | None = None
     ) -> None:

@@ -90,6 +90,7 @@ class Predictor(AbstractPredictor):
         self._prefix = Prefix(coordinates, boundaries_of(setup.partition, coordinates.schema.clock))
         self._online, self._boundaries = self._prefix.online, self._prefix.boundaries
         self._buffer = None if setup.window is None else ReorderBuffer(setup.window)
+        self._direct = self._buffer is None and self._prefix.path is None
         self._model_state = self._initial_state(np.full(coordinates.channels, np.nan))
         self._pending: list[IntervalLogsigs] = []
 
@@ -112,21 +113,31 @@ class Predictor(AbstractPredictor):
         """A predictor of another series, which has observed nothing yet."""
         return Predictor.from_setup(self._setup, static)
 
-    def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
+    def observe(
+        self, time: object, values: Values, terms: Numbers | None = None, continuous: Values | None = None
+    ) -> None:
         """Take one event: everything that was observed at one stamp, later than all events before.
 
         Args:
             time: A stamp of the streams' clock; where it has datetimes or durations, a number is the time itself.
             values: Maps channels to numbers, or has one number for each channel, NaN for those not observed.
             terms: The schema's higher-order terms.
+            continuous: Values of the schema's continuous channels at this time, as `knot` takes them.
 
         Raises:
             StreamError: The event is out of order or not finite. Nothing has changed then.
         """
+        if continuous is not None:
+            ahead = self.copy()  # so that nothing changes if one of the two is refused
+            ahead.knot(time, continuous)
+            ahead.observe(time, values, terms)
+            for name, value in vars(ahead).items():
+                setattr(self, name, value)
+            return
         kind = type(time)
         stamp = time - self._zero if kind is float else float(time) if kind is Time else math.nan  # type: ignore
         row = self._online.row(values)
-        if 0.0 < stamp < self._boundaries.undisturbed_until and self._buffer is None and terms is None:
+        if 0.0 < stamp < self._boundaries.undisturbed_until and self._direct and terms is None:
             self._online.take(stamp, row)  # the fast path of most events
         else:
             clock = begun_by(self._clock, time)
@@ -134,11 +145,33 @@ class Predictor(AbstractPredictor):
             self.check(stamp, row)
             if np.isnan(row).all():
                 return
+            self._prefix.check_known(stamp, self._show)
             event = Event(stamp, row, None if terms is None else np.asarray(terms, np.float64))
             self._receive(Arrival(stamp, event=event))
             self._follow(clock)
         if self._watch is not None:
             self._watch.take(stamp, row_of(self.schema, values))  # before scaling
+
+    def knot(self, time: object, continuous: Values) -> None:
+        """Take the values of the continuous channels at one stamp, to which they move along a straight line.
+
+        The first stamp is the start of the series. Events, ends of intervals and predictions need the path up to their
+        own time, so it may be given ahead, such as a planned dose. Knots are kept until an event or the end of an
+        interval passes them; until then others may come between them.
+
+        Args:
+            time: A stamp of the streams' clock.
+            continuous: Maps all continuous channels to numbers, or has one number for each.
+
+        Raises:
+            StreamError: There are no such channels, or the path is known otherwise. Nothing has changed then.
+        """
+        clock = begun_by(self._clock, time)
+        moment = float(time_on(clock, time))
+        self._setup.check(moment, np.full(len(self.schema.channels), np.nan))
+        self._prefix.check_reach(moment, self._show)
+        self._prefix.knot(moment, continuous, self._show)
+        self._follow(clock)
 
     def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
         """Refuse an event with an infinite or far stamp, infinite values or the wrong number of values."""
@@ -166,6 +199,7 @@ class Predictor(AbstractPredictor):
             )
         moment = float(time_on(self._clock, time))
         self._prefix.check_reach(moment, self._show)
+        self._prefix.check_known(moment, self._show)
         self._receive(Arrival(moment, closes=True))
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
@@ -200,6 +234,8 @@ class Predictor(AbstractPredictor):
             raise ModelError("Events may still arrive late, so no interval is final.", "Leave out reorder=.")
         time = float(time_on(self._clock, until))
         self._prefix.check_reach(time, self._show)
+        if time > self._online.start:
+            self._prefix.check_known(time, self._show)
         if not self._boundaries.is_over(time):
             return
         zero = zero_for(self._clock, until)
@@ -222,9 +258,9 @@ class Predictor(AbstractPredictor):
         return ahead._model_state, np.concatenate([*ahead._pending, ahead._prefix.open_logsig(time)])
 
     def is_open(self, time: float) -> bool:
-        """Whether a prediction at a `moment` only needs the events of the open interval, which has begun before."""
+        """Whether a prediction at a `moment` needs nothing but the open interval, which has begun before it."""
         return (
-            self._buffer is None
+            self._direct
             and not self._prefix.waiting
             and time > self._online.start
             and not self._boundaries.is_over(time)
@@ -246,6 +282,8 @@ class Predictor(AbstractPredictor):
                 where=Where(stamp=self._show(time)),
             )
         self._prefix.check_reach(time, self._show)
+        if time > self._online.start:
+            self._prefix.check_known(time, self._show)
         if self._watch is not None:
             self._watch.ask(time)
         return time
@@ -306,6 +344,7 @@ class Predictor(AbstractPredictor):
     ) -> None:
         self._prefix, self._buffer, self._model_state, self._pending = prefix, buffer, model_state, pending
         self._online, self._boundaries = prefix.online, prefix.boundaries
+        self._direct = buffer is None and prefix.path is None
 
     def _follow(self, clock: Clock) -> None:
         """Count time by this clock: of all series, or of this one once it has begun."""

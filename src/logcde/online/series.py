@@ -27,6 +27,7 @@ from logcde.online.states import FORMAT, check_format, restoring
 from logcde.online.watching import RangeWatch, begun, copied, restored, watch_of
 from logcde.streams import Clock, Partition, Schema, TrainingRanges
 from logcde.streams.clock import Time
+from logcde.streams.schema import listed
 from logcde.streams.series_clock import begun_by, length_on, own_origin, time_on, with_origin_number, zero_for
 
 
@@ -51,6 +52,11 @@ def predictor_of(
     """
     if isinstance(model, EmbeddedModel):
         return Predictor(model.sequence, reorder=reorder, ranges=ranges)
+    if model.schema.continuous:
+        raise ModelError(
+            f"A {type(model).__name__} cannot follow the continuous channels {listed(model.schema.continuous)}.",
+            "Train a single network, for example with learner=LogSLiCE().",
+        )
     watch = watch_of(ranges, model.schema)
     if isinstance(model, FeatureModel | RowModel):
         predictor: AbstractPredictor = FeaturePredictor(model, watch=watch)

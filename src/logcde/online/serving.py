@@ -97,12 +97,6 @@ class PredictorSetup:
                 f"The model takes log-signatures in {model.basis!r}, but events are embedded in {coordinates.basis!r}.",
                 "Give the schema and the embedding of its training data.",
             )
-        if coordinates.schema.continuous:
-            raise ModelError(
-                "The schema has continuous channels besides time, whose values would have to be known at the end of "
-                "every interval.",
-                "Use logcde.OnlineEmbedding and the model's own start, advance and predict.",
-            )
         rule = partition if partition is not None or model.spec is None else model.spec.partition
         watch = watch_of(ranges, coordinates.schema)
         setup = PredictorSetup(serving_model(model), coordinates, rule, None, watch)
