@@ -16,8 +16,8 @@ RULE = lc.Partition.every(0.5)
 GOOD = {"series": "p1", "time": 0.1, "values": {"pulse": 1.0}}
 
 
-def a_model(clock=NumericClock(), rule=RULE, terms=(), **options):
-    schema = lc.Schema(("pulse", "temp"), clock, terms)
+def a_model(clock=NumericClock(), rule=RULE, terms=(), continuous=(), **options):
+    schema = lc.Schema(("pulse", "temp"), clock, terms, continuous)
     options = {"hidden": 4, "block": 2, "outputs": 2, "dtype": jnp.float64, "initial": lc.LearntInitial()} | options
     model = lc.log_slice(EMBEDDING.basis(schema), key=jax.random.key(0), **options)
     return dataclasses.replace(model, spec=EmbeddingSpec(EMBEDDING.coordinates(schema), rule))

@@ -9,8 +9,9 @@ import pytest
 
 import logcde as lc
 from logcde.streams import DatetimeClock
-from tests.cli.streaming import GOOD, a_model, history, offline, predictions, written
+from tests.cli.streaming import EMBEDDING, GOOD, RULE, a_model, history, offline, predictions, written
 
+AREA = (lc.streams.Term("area", ("pulse", "temp")),)
 START = datetime(2024, 3, 1, 12)
 
 
@@ -81,7 +82,7 @@ def test_static_features_of_the_first_line_are_kept(stream, tmp_path):
 
 
 def test_higher_order_terms(stream):
-    model = a_model(terms=(lc.streams.Term("area", ("pulse", "temp")),))
+    model = a_model(terms=AREA)
     lines = [GOOD | {"terms": [0.5]}, GOOD | {"time": 0.2, "terms": [0.5, 1.0]}]
     code, out, errors = stream(model, lines)
     assert code == 1
@@ -129,6 +130,59 @@ def test_nanosecond_stamps(stream):
     assert (code, len(predictions(out))) == (1, 2)
     assert "goes back: the last one of series 'p1' was 2024-03-01T00:00:00.000000003." in errors
     assert "is out of the range of nanoseconds" in errors
+
+
+def test_continuous_channels(stream):
+    model = a_model(continuous=("load", "dose"), readout=lc.PerInterval())
+    path = [{"load": 1.0, "dose": 0.0}, {"load": 3.0, "dose": 0.5}, {"load": -1.0, "dose": 2.0}]
+    lines = [
+        {"series": "p1", "time": 0.0, "continuous": path[0]},
+        GOOD | {"time": 0.7, "continuous": path[1]},
+        {"series": "p1", "time": 4, "continuous": path[2]},
+        GOOD | {"time": 1.75},
+        {"series": "p1", "predict": 3.5},
+    ]
+    code, out, _ = stream(model, lines)
+    assert code == 0
+    found = predictions(out)
+    assert [one["time"] for one in found] == [0.7, 1.75, 3.5]
+    at_ends = predictions(stream(model, lines[:-1], "--when", "interval")[1])
+    assert [one["time"] for one in at_ends] == [0.5, 1.0, 1.5]
+    events = [("p1", 0.7, {"pulse": 1.0}), ("p1", 1.75, {"pulse": 1.0})]
+
+    def expected(count, at):
+        streams = lc.Streams.from_events(events[:count], ["pulse", "temp"], horizon=at)
+        rows = [[one["load"], one["dose"]] for one in path]
+        streams = streams.with_continuous(("load", "dose"), [0.0, 0.7, 4.0], rows)
+        return lc.predict(model, lc.Inputs.of(EMBEDDING(streams, RULE), dtype=np.float64))[0][-1]
+
+    for one, count in zip(found, (1, 2, 2), strict=True):
+        np.testing.assert_allclose(one["prediction"], expected(count, one["time"]), rtol=1e-10)
+    np.testing.assert_allclose(at_ends[-1]["prediction"], expected(1, 1.5), rtol=1e-10)
+
+
+def test_refused_values_of_continuous_channels(folder, stream):
+    first = {"series": "p1", "time": 0, "continuous": {"load": 1}}
+    bad = {
+        "'load' are not known yet, but must be known up to 0.1": GOOD | {"series": "p2"},
+        "'load' are known up to 0.0 only": GOOD,
+        "There is no continuous channel 'lode'. Did you mean 'load'?": GOOD | {"continuous": {"lode": 1}},
+        "The continuous channel 'load' has no value. Give those of 'load' together.": GOOD | {"continuous": {}},
+        "Channel 'load' is true, which is not a number": GOOD | {"continuous": {"load": True}},
+        "Channel 'load' has a number beyond the range of float64": GOOD | {"continuous": {"load": 10**400}},
+        "have the values [1.0] at 0.0 already": first | {"continuous": {"load": 2}},
+        "The line has no observation": first | {"terms": [0.5]},
+        '"continuous" belongs to a line with "values"': {"series": "p1", "predict": 1, "continuous": {"load": 1}},
+        "this one has none": {"series": "p1", "continuous": {"load": 1}},
+        "knot of the continuous channels 'load' is at 0.5": first | {"series": "p2", "time": 0.5},
+    }
+    code, out, errors = stream(a_model(continuous=("load",), terms=AREA), [first, *bad.values()])
+    assert (code, out) == (1, b"")
+    for sentence, found in zip(bad, errors.splitlines(), strict=False):
+        assert sentence in found
+    twice = b'{"series": "p1", "time": 0.5, "continuous": {"load": 1.0, "load": 2.0}}\n'
+    assert "The line is ambiguous" in stream(a_model(continuous=("load",)), twice)[2]
+    assert "This model has no continuous channels." in stream(folder, [first])[2]
 
 
 BAD = {

@@ -9,6 +9,7 @@ from logcde.errors import LogcdeError, ModelError, StreamError
 from logcde.features.recent import Grouped
 from logcde.online import predictor_of
 from logcde.online.forecast import ForecastPredictor
+from logcde.online.states import decode, encode
 from tests.features.series import random_streams, rows_of
 from tests.models.test_forecast import a_model
 
@@ -80,10 +81,11 @@ def test_state_copy_and_begin():
     copy.observe(float(times[5]), rows[5])
     fresh.observe(0.1, {"a": 3.0})
     assert plain(one.state()) == before
-    again = predictor_of(MODEL).restore(before)
-    again.observe(float(times[5]), rows[5])
-    np.testing.assert_array_equal(again.predict(at=20.0), copy.predict(at=20.0))
-    assert plain(again.state()) == plain(copy.state())
+    for kept in (before, decode(encode(one.state(arrays=True)))):
+        again = predictor_of(MODEL).restore(kept)
+        again.observe(float(times[5]), rows[5])
+        np.testing.assert_array_equal(again.predict(at=20.0), copy.predict(at=20.0))
+        assert plain(again.state()) == plain(copy.state())
     for state in ({}, before | {"channels": ["z"]}, before | {"events": [[1.0, [1.0]]]}, before | {"kind": "features"}):
         with pytest.raises(ModelError, match="cannot be restored"):
             one.restore(state)

@@ -18,6 +18,7 @@ from logcde.embedding import EmbeddingSpec
 from logcde.errors import ModelError, StreamError
 from logcde.flows import LinearDynamics
 from logcde.online.serving import CompiledServingModel, LinearServingModel, serving_model
+from logcde.online.states import decode, encode
 from logcde.streams import DatetimeClock, NumericClock, Schema, Term
 
 KEY = jax.random.key(0)
@@ -164,6 +165,9 @@ def test_predict_copy_and_restore_change_nothing(rule, history):
         state = json.loads(json.dumps(predictor.state(), allow_nan=False))
         fresh = lc.Predictor(model, partition=rule).restore(state)
         np.testing.assert_array_equal(fresh.predict(at), predictor.predict(at))
+        packed = lc.Predictor(model, partition=rule).restore(decode(encode(predictor.state(arrays=True))))
+        np.testing.assert_array_equal(packed.predict(at), predictor.predict(at))
+        assert packed.state() == predictor.state()
         np.testing.assert_array_equal(predictor.copy().predict(at), predictor.predict(at))
 
     predicted = replay(model, rule, steps, delays, move)
@@ -340,9 +344,6 @@ def test_models_and_states_that_cannot_be_served_are_refused():
         lc.Predictor(bare, schema=SCHEMA)
     with pytest.raises(ModelError, match="events are embedded in"):
         lc.Predictor(bare, schema=SCHEMA, embedding=lc.Embedding(depth=1))
-    moving = Schema(("a", "b"), continuous=("speed",))
-    with pytest.raises(ModelError, match="continuous channels"):
-        lc.Predictor(a_model(schema=moving))
     with pytest.raises(ModelError, match="window for reordering"):
         lc.Predictor(fast("last"), reorder=-1.0)
     with pytest.raises(ModelError, match="cannot be restored"):

@@ -12,7 +12,10 @@ from logcde.estimators.learners.abstract import Task
 from logcde.estimators.training import Regularisation
 from logcde.models.series import EmbeddedModel, FeatureModel, Mixture
 from logcde.online import predictor_of
-from logcde.online.series import FeaturePredictor, MixturePredictor, ReorderingPredictor
+from logcde.online.predictors import predict_together
+from logcde.online.reordering import ReorderingPredictor
+from logcde.online.series import FeaturePredictor, MixturePredictor
+from logcde.online.states import decode, encode
 from logcde.streams import Keep, Partition, Streams
 from tests.features.series import CHANNELS, random_streams, rows_of
 
@@ -143,16 +146,18 @@ def test_late_events_give_the_predictions_of_events_in_order(kind):
 
 @pytest.mark.parametrize("reorder", [None, 1.5])
 @pytest.mark.parametrize("kind", KINDS)
-def test_state_through_json(kind, reorder):
+def test_state_through_json_and_bytes(kind, reorder):
     model = model_of(kind)
     times, rows = rows_of(random_streams(5, 4)[1])
     times, rows = times[:10], rows[:10]
     one = observe_all(predictor_of(model, reorder=reorder), times[:6], rows[:6])
-    other = predictor_of(model, reorder=reorder).restore(plain(one.state()))
-    for predictor in (one, other):
+    packed = encode(one.state(arrays=True))
+    others = [predictor_of(model, reorder=reorder).restore(state) for state in (plain(one.state()), decode(packed))]
+    for predictor in (one, *others):
         observe_all(predictor, times[6:], rows[6:])
-    np.testing.assert_array_equal(one.predict(at=20.0), other.predict(at=20.0))
-    assert plain(one.state()) == plain(other.state())
+    for other in others:
+        np.testing.assert_array_equal(one.predict(at=20.0), other.predict(at=20.0))
+        assert plain(one.state()) == plain(other.state())
 
 
 @pytest.mark.parametrize("kind", ["features", "rows", "mixture", "all"])
@@ -197,7 +202,13 @@ def test_restore_refuses_states_of_other_models():
 
 def test_damaged_states_are_refused():
     predictor = predictor_of(model_of("features"))
-    for damage in ({"latest": [1.0, 2.0]}, {"stamp": []}, {"windows": [[9, 0, 1, 1, 1, 1, 1]]}, {"windows": [[0, 1]]}):
+    for damage in (
+        {"latest": [1.0, 2.0]},
+        {"stamp": []},
+        {"windows": [[9, 0, 1, 1, 1, 1, 1]]},
+        {"windows": [[0, 1]]},
+        {"windows": [[0, 1]] * 7},
+    ):
         state = plain(predictor.state())
         state["windows"]["sums"] |= damage
         with pytest.raises(ModelError, match="cannot be restored"):
@@ -298,3 +309,28 @@ def test_stamps_of_a_clock():
             predictor.observe(stamp, {"pulse": value})
         expected = model(streams[3])[0]
         np.testing.assert_array_equal(predictor.predict(at=np.datetime64("2026-01-01T06:00")), expected)
+
+
+@pytest.mark.parametrize("reorder", [None, 1.5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_series_together_equal_each_alone(kind, reorder):
+    model, rng = model_of(kind), np.random.default_rng(0)
+    fresh, many = predictor_of(model, reorder=reorder), []
+    for number, series in enumerate(random_streams(5, 9)):
+        times, rows = rows_of(series)
+        events = int(rng.integers(0, 12)) if number else 0  # one has observed nothing
+        many.append(observe_all(fresh.begin(), times[:events], rows[:events]))
+    for at in ([None] * len(many), [max(one.last, 6.0) + number for number, one in enumerate(many)]):
+        copies = [one.copy() for one in many]
+        before = [plain(one.state()) for one in many]
+        found = predict_together(many, at)
+        assert len(found) == len(many)
+        for one, stamp, outputs in zip(copies, at, found, strict=True):
+            alone = one.predict(stamp)
+            assert outputs.shape == alone.shape
+            if kind in ("features", "mixture"):
+                np.testing.assert_array_equal(outputs, alone)
+            else:
+                np.testing.assert_allclose(outputs, alone, rtol=1e-5, atol=1e-6)
+        assert [plain(one.state()) for one in many] == before
+    assert predict_together([], []) == []

@@ -34,8 +34,10 @@ class Stream:
 
     Stamps are numbers, or datetimes in ISO 8601 if those of the model are. Leave out channels that were not observed,
     or set them to null. If the model takes static features, the first line of a series has "static": [1.0, 2.0]. If it
-    takes higher-order terms, an event may have "terms": [0.5]. If each series has its own origin of time, that is its
-    first stamp, or the "origin" of its first line.
+    takes higher-order terms, an event may have "terms": [0.5]. If it has continuous channels, a line with or without
+    "values" has "continuous": {"load": 0.3}, all of them, which they reach along a straight line; the first is at the
+    start of the series, and events and predictions need them at their stamp or later. If each series has its own
+    origin of time, that is its first stamp, or the "origin" of its first line.
 
     A line that is refused is reported on standard error and changes nothing; the exit code is then 1. So it is if a
     prediction was not finite, which is reported once for each series. For models that logcde train wrote, a series far

@@ -10,9 +10,8 @@ import numpy as np
 from logcde.errors import ModelError, NonFiniteWarning, StreamError
 from logcde.online import AbstractPredictor
 from logcde.online.lines import Id, Line, PredictionLine, Stamp, read_line, time_of
-from logcde.online.rules import Series, SeriesRules, unknown_series, where_of
+from logcde.online.rules import Series, SeriesEvent, SeriesRules, unknown_series, where_of
 from logcde.online.states import FAULTS
-from logcde.streams.clock import Time
 from logcde.streams.faults import not_finite
 from logcde.streams.series_clock import origin_number
 
@@ -101,16 +100,16 @@ class Session:
             raise StreamError('"id" makes an observation of logcde serve idempotent.', "Leave it out here.")
         name, known = line.series, self._series.get(line.series)
         event = self._rules.event(line, known)
-        lines = self._interval_ends(name, event.time, event.series) if self._when is When.INTERVAL else []
+        lines = self._interval_ends(name, event) if self._when is When.INTERVAL else []
         self._rules.observe(line, event)
         if known is None:
             self._series[name] = event.series
-        if self._when is When.EVENT:
+        if self._when is When.EVENT and line.values:
             lines.append(self._prediction(name, event.stamp, event.series.predictor.predict(event.time)))
         return lines
 
-    def _interval_ends(self, name: Id, time: Time, series: Series) -> list[PredictionLine]:
-        return [self._prediction(name, series.stamp(end), one) for end, one in series.predictor.ends(time)]
+    def _interval_ends(self, name: Id, event: SeriesEvent) -> list[PredictionLine]:
+        return [self._prediction(name, event.series.stamp(end), one) for end, one in self._rules.ends(event)]
 
     def _prediction(self, name: Id, stamp: Stamp, outputs: np.ndarray) -> PredictionLine:
         if name not in self._not_finite and not np.isfinite(outputs).all():

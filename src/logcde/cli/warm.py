@@ -148,13 +148,22 @@ def _serve_saved(folder: Path) -> None:
 
 def _follow(predictor: "AbstractPredictor") -> None:
     """Two events with the end of an interval between them, if intervals end by a rule, and a prediction."""
+    from logcde.online import Predictor
     from logcde.streams.clock import Time
 
+    paths = dict.fromkeys(predictor.schema.continuous, 0.0)
     values = dict.fromkeys(predictor.schema.channels, 0.0)
     start = end = LONGEST**-1
-    predictor.observe(Time(start), values)
+
+    def known(time: float) -> Time:
+        if paths and isinstance(predictor, Predictor):
+            predictor.knot(Time(time), paths)
+        return Time(time)
+
+    known(0.0)
+    predictor.observe(known(start), values)
     if predictor.rule is not None:
-        while end < LONGEST and next(iter(predictor.ends(Time(end))), None) is None:
+        while end < LONGEST and next(iter(predictor.ends(known(end))), None) is None:
             end *= 2
-    predictor.observe(Time(2 * end), values)
-    predictor.predict(Time(3 * end))
+    predictor.observe(known(2 * end), values)
+    predictor.predict(known(3 * end))

@@ -6,7 +6,7 @@ same functions (`eq:interval_log_signature_method`), one at a time.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -31,6 +31,17 @@ Values = Mapping[str, float] | Sequence[float | None] | NDArray
 FLOAT = np.dtype(np.float64)
 CLOCK = NumericClock()
 NOT_OBSERVED = "Leave it out: NaN = not observed."
+
+
+T = TypeVar("T")
+
+
+def shallow_copy(one: T) -> T:
+    """An object with the same attributes, as `copy.copy` makes it, in a fifth of the time."""
+    other = object.__new__(type(one))
+    for name, value in vars(one).items():
+        setattr(other, name, value)
+    return other
 
 
 class OnlineEmbedding:
@@ -95,6 +106,11 @@ class OnlineEmbedding:
     def last(self) -> float:
         """Time of the last event; minus infinity before the first."""
         return float(self._state[kernels.LAST])
+
+    @property
+    def composed(self) -> float:
+        """The time up to which continuous channels other than time are composed."""
+        return float(self._state[kernels.NOW])
 
     def observe(
         self, time: float, values: Values, terms: Numbers | None = None, continuous: Numbers | None = None
@@ -267,32 +283,32 @@ class OnlineEmbedding:
 
     def state(self) -> Float64[np.ndarray, "state"]:
         """The whole state as one array of numbers, for `restore`."""
+        if not (self._here.size or self._seen.size):
+            return self._state.copy()
         return np.concatenate([self._state, self._here, self._seen])
 
     def restore(self, state: Float64[np.ndarray, "state"]) -> "OnlineEmbedding":
         """Continue from a saved `state` of the same embedding and schema."""
-        mine = self._state[kernels.CHANNELS : kernels.HEAD]
-        size = len(self._state) + len(self._here) + len(self._seen)
-        if len(state) != size or not np.array_equal(state[kernels.CHANNELS : kernels.HEAD], mine):
+        alphabet = slice(kernels.CHANNELS, kernels.HEAD)
+        body, here = len(self._state), len(self._state) + len(self._here)
+        if len(state) != here + len(self._seen) or (state[alphabet] != self._state[alphabet]).any():
             raise EmbeddingError(
                 "This state belongs to another embedding or schema.", "Restore it with the embedding that saved it."
             )
-        ends = [len(self._state), len(self._state) + len(self._here)]
-        self._state, self._here, self._seen = np.split(np.array(state, np.float64), ends)
+        own = np.array(state, np.float64)
+        self._state, self._here, self._seen = own[:body], own[body:here], own[here:]
         self._state[self._further] = 0.0  # earlier versions had totals there
         return self
 
     def copy(self) -> "OnlineEmbedding":
         """An independent copy, with the same state."""
-        return OnlineEmbedding(self.coordinates, continuous=self._here_as_given).restore(self.state())
+        other = shallow_copy(self)
+        other._state, other._seen = self._state.copy(), self._seen.copy()
+        return other
 
     @property
     def _continuous_names(self) -> tuple[str, ...]:
         return self.coordinates.schema.continuous
-
-    @property
-    def _here_as_given(self) -> np.ndarray | None:
-        return self._here[: len(self._continuous_names)] if self._continuous_channels else None
 
     @property
     def _reached(self) -> float:
@@ -385,3 +401,29 @@ class OnlineEmbedding:
             "Pass events in order, and all observations of one stamp in one call.",
             where=Where(stamp=time),
         )
+
+
+def open_logsigs(
+    series: Sequence[OnlineEmbedding], times: Float64[np.ndarray, "series"]
+) -> Float64[np.ndarray, "series lie"]:
+    """The log-signatures of the open intervals of series of one embedding, in one kernel call.
+
+    Args:
+        series: At least one, without continuous channels besides time.
+        times: For each the time up to which it is read, not before the one that it has reached.
+
+    >>> from logcde import Embedding, Schema
+    >>> online = Embedding(depth=1).online(Schema(("pulse",)))
+    >>> online.observe(0.5, [61.0])
+    >>> open_logsigs([online, online], np.array([0.5, 2.0]))
+    array([[61. ,  1. ,  0.5],
+           [61. ,  1. ,  2. ]])
+    """
+    first = series[0]
+    states = np.concatenate([one._state for one in series]).reshape(len(series), -1)
+    out = np.empty((len(series), first._dimension))
+    if first._log_map is None:
+        kernels.read_areas(states, times, out)
+    else:
+        kernels.read_tensors(states, times, *first._log_map, out)
+    return out

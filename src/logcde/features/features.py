@@ -89,7 +89,7 @@ class WindowFeatures(AbstractFeatures):
         units = None
         if self.units:
             drawn = Units.draw(count, channels, self.units, self.biases, np.random.default_rng(self.seed))
-            for some in _together(count, channels, drawn.needed):
+            for some in like_sized(count, channels, drawn.needed):
                 drawn.respond(some, smoother(Windows.of(every[some], width)), count[some])
             units = drawn.units
         return FittedFeatures(
@@ -128,7 +128,7 @@ class FittedFeatures(AbstractWindowed, AbstractFittedFeatures):
         self._check(streams.schema)
         every, channels = self.scaler(streams), len(self.schema.channels)
         rows = np.empty((len(streams), self.size), np.float32)
-        for some in _together(window_count(streams.horizon, self.width), channels, np.arange(len(streams))):
+        for some in like_sized(window_count(streams.horizon, self.width), channels, np.arange(len(streams))):
             rows[some] = self.of_windows(Windows.of(every[some], self.width))
         return rows
 
@@ -185,11 +185,11 @@ def fit_scaler(streams: Streams, scaler: AbstractScaler) -> ChannelScaler:
 
 def _sample(count: Int64[np.ndarray, "series"], channels: int) -> Int64[np.ndarray, "_"]:
     """All series, or as many at equal distances as have their sums in memory at once."""
-    groups = len(list(_together(count, channels, np.arange(len(count)))))
+    groups = len(list(like_sized(count, channels, np.arange(len(count)))))
     return np.arange(len(count))[:: max(1, groups)]
 
 
-def _together(
+def like_sized(
     count: Int64[np.ndarray, "series"], channels: int, chosen: Int64[np.ndarray, "_"]
 ) -> Iterator[Int64[np.ndarray, "_"]]:
     """Groups of the chosen series whose sums are in memory at once, series with like numbers of windows together."""

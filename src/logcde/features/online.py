@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,10 @@ class OnlineFeatures(AbstractOnlineFeatures):
 
     def windows(self, at: object = None) -> Windows:
         """The sums over windows as if the series ended at this time."""
+        return windows_of([self], [self.end(at)])
+
+    def end(self, at: object = None) -> float:
+        """The time of a stamp at which the series may end, by default that of the last event."""
         known = max(self.last, 0.0)
         end = known if at is None else float(time_on(self.clock, at))
         check_finite(end)
@@ -94,12 +98,26 @@ class OnlineFeatures(AbstractOnlineFeatures):
                 where=Where(stamp=shown(self.clock, end)),
             )
         self._check_reach(end)
-        count = _count(end, self._features.width)
-        sums = self._sums.copy(count)
-        for time, row in self._waiting:
-            sums.observe(time, row)
-        strangeness = strangeness_of(np.array([self._outside]), np.array([self._observations]))
-        return Windows(sums.width, np.array([count]), sums.until(end)[None], strangeness)
+        return end
+
+    def write(self, end: float, sums: Float64[np.ndarray, "channel window quantity"]) -> None:
+        """Write the sums over windows as if the series ended at a time, into zeros."""
+        self._sums.write(sums, self._waiting, end)
+
+    @property
+    def strangeness(self) -> Float64[np.ndarray, "series"]:
+        """The share of observations that lie outside of the range of training."""
+        return strangeness_of(np.array([self._outside]), np.array([self._observations]))
+
+    @property
+    def width(self) -> float:
+        """Length of a window."""
+        return self._features.width
+
+    @property
+    def schema(self) -> Schema:
+        """Channels and clock."""
+        return self._features.schema
 
     @property
     def final(self) -> int:
@@ -114,13 +132,13 @@ class OnlineFeatures(AbstractOnlineFeatures):
         other._sums, other._waiting = self._sums.copy(), self._waiting.copy()
         return other
 
-    def state(self) -> dict[str, Any]:
-        """All that was observed, in numbers and lists that JSON can represent, without windows that are zero."""
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """All that was observed, in numbers, lists and, if allowed, arrays, without windows that are zero."""
         return {
             "digest": self._features.digest,
             "last": None if self.last == -math.inf else self.last,
             "origin": own_origin(self.clock, self._features.schema.clock),
-            "sums": self._sums.state(),
+            "sums": self._sums.state(arrays),
             "waiting": [[time, _encode(row)] for time, row in self._waiting],
             "outside": [self._outside, self._observations],
         }
@@ -158,6 +176,21 @@ class OnlineFeatures(AbstractOnlineFeatures):
         self._waiting = []
 
 
+def windows_of(series: Sequence[OnlineFeatures], ends: Sequence[float]) -> Windows:
+    """The sums over windows of series with the same features, as if each ended at a time of its own.
+
+    Args:
+        series: At least one.
+        ends: For each what `OnlineFeatures.end` returned.
+    """
+    first = series[0]
+    counts = [_count(end, first.width) for end in ends]
+    sums = np.zeros((len(series), len(first.schema.channels), max(counts), kernels.QUANTITIES))
+    for one, end, count, own in zip(series, ends, counts, sums, strict=True):
+        one.write(end, own[:, :count])
+    return Windows(first.width, np.array(counts), sums, np.concatenate([one.strangeness for one in series]))
+
+
 class ChannelSums:
     """Sums over the windows of one series (channel, window, quantity), and the latest observation of each channel."""
 
@@ -178,32 +211,44 @@ class ChannelSums:
 
     def observe(self, time: float, row: Float64[np.ndarray, "channel"]) -> None:
         """Add scaled values; what lies beyond the last window belongs to it."""
-        for k in np.flatnonzero(~np.isnan(row)):
-            latest, stamp = self._latest[k], self._stamp[k]
-            kernels.observe(self._sums[k], latest, stamp, row[k], time, self.width, self._sums.shape[1])
-            self._latest[k], self._stamp[k] = row[k], time
+        kernels.observe_channels(self._sums, self._latest, self._stamp, row, time, self.width, self._sums.shape[1])
 
-    def until(self, end: float) -> Float64[np.ndarray, "channel window quantity"]:
-        """Keep the latest values until the series ends, and return the sums."""
-        for k in np.flatnonzero(~np.isnan(self._latest)):
-            latest, stamp = self._latest[k], self._stamp[k]
-            kernels.hold_until(self._sums[k], latest, stamp, end, self.width, self._sums.shape[1])
-        return self._sums
+    def write(
+        self,
+        sums: Float64[np.ndarray, "channel window quantity"],
+        further: list[tuple[float, Float64[np.ndarray, "channel"]]],
+        end: float,
+    ) -> None:
+        """Write the sums after further events into zeros, with the latest values kept until the series ends.
 
-    def copy(self, windows: int | None = None) -> "ChannelSums":
-        """A copy with this number of windows, beyond which there was nothing."""
+        Args:
+            sums: Has as many windows as reach the end; beyond them there was nothing.
+            further: Time and scaled values of each event.
+            end: Where the series ends.
+        """
+        windows, latest, stamp = sums.shape[1], self._latest, self._stamp
         known = self._sums[:, :windows]
-        sums = np.zeros((len(known), known.shape[1] if windows is None else windows, kernels.QUANTITIES))
         sums[:, : known.shape[1]] = known
-        return ChannelSums(self.width, sums, self._latest.copy(), self._stamp.copy())
+        if further:
+            latest, stamp = latest.copy(), stamp.copy()
+        for time, row in further:
+            kernels.observe_channels(sums, latest, stamp, row, time, self.width, windows)
+        kernels.hold_until(sums, latest, stamp, end, self.width, windows)
 
-    def state(self) -> dict[str, Any]:
-        """The sums of windows that are not zero, and the latest observations."""
-        places = np.argwhere(self._sums.any(axis=2))
+    def copy(self) -> "ChannelSums":
+        """An independent copy."""
+        return ChannelSums(self.width, self._sums.copy(), self._latest.copy(), self._stamp.copy())
+
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The sums of windows that are not zero, and the latest observations. An array is flat."""
+        places = np.nonzero(self._sums.any(axis=2))
+        windows = np.column_stack([*places, self._sums[places]])
+        if arrays:
+            return {"latest": self._latest.copy(), "stamp": self._stamp.copy(), "windows": windows.reshape(-1)}
         return {
             "latest": _encode(self._latest),
             "stamp": self._stamp.tolist(),
-            "windows": [[k, window, *self._sums[k, window].tolist()] for k, window in places.tolist()],
+            "windows": [[int(k), int(window), *quantities] for k, window, *quantities in windows.tolist()],
         }
 
     @staticmethod
@@ -211,12 +256,17 @@ class ChannelSums:
         """The sums whose `state` this is."""
         sums = ChannelSums.empty(channels, width)
         sums._latest[:], sums._stamp[:] = _decode(state["latest"]), state["stamp"]
-        for k, window, *_ in state["windows"]:
-            if not (0 <= k < channels and 0 <= window <= MOST_WINDOWS):
-                raise StreamError(f"This state has sums over window {window} of channel {k}, which there cannot be.")
-        sums.reserve(1 + max((window for _, window, *_ in state["windows"]), default=0))
-        for k, window, *quantities in state["windows"]:
-            sums._sums[k, window] = quantities
+        windows = np.array(state["windows"], np.float64)
+        if isinstance(state["windows"], np.ndarray) or not windows.size:
+            windows = windows.reshape(-1, 2 + kernels.QUANTITIES)
+        places = windows[:, :2]
+        wrong = ~((places >= 0) & (places <= [channels - 1, MOST_WINDOWS]) & (places == np.floor(places))).all(axis=1)
+        if wrong.any():
+            k, window = places[wrong][0].tolist()
+            raise StreamError(f"This state has sums over window {window:g} of channel {k:g}, which there cannot be.")
+        k, window = places.astype(np.int64).T
+        sums.reserve(1 + int(max(window, default=-1)))
+        sums._sums[k, window] = windows[:, 2:]
         return sums
 
 
@@ -276,5 +326,5 @@ def _encode(row: Float64[np.ndarray, "channel"]) -> list[float | None]:
     return [None if math.isnan(x) else x for x in row.tolist()]
 
 
-def _decode(row: list[float | None]) -> Float64[np.ndarray, "channel"]:
+def _decode(row: Sequence[float | None] | np.ndarray) -> Float64[np.ndarray, "channel"]:
     return np.array([np.nan if x is None else x for x in row], np.float64)

@@ -193,6 +193,13 @@ def read_area(state, t, out):
     write_area(state, max(t, state[LAST], state[START]), out)
 
 
+@kernel
+def read_areas(states, times, out):
+    """`read_area` for many series, one row each."""
+    for n in range(states.shape[0]):
+        write_area(states[n], max(times[n], states[n, LAST], states[n, START]), out[n])
+
+
 @quick
 def add_areas(state, terms, term_area):
     """Add the areas that came with an event."""
@@ -315,6 +322,17 @@ def read_tensor(
     until = max(t, state[NOW])
     depth_n.advance(0, 0, state[NOW], until, factors, alphabet, layout, no_terms, elements, workspace)
     depth_n.logarithm(elements, layout, log_map, workspace.partial, np.empty(elements.size), out)
+
+
+@kernel
+def read_tensors(
+    states, times, lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out
+):  # fmt: skip
+    """`read_tensor` for many series, one row each."""
+    for n in range(states.shape[0]):
+        read_tensor(
+            states[n], times[n], lead_position, lead_sign, rest_coordinate, rest_position, rest_coefficient, out[n]
+        )  # fmt: skip
 
 
 @kernel

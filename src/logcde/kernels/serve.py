@@ -72,6 +72,14 @@ def advance(state, total, steps, generators, shape, act, exact):
 
 
 @kernel
+def advance_many(states, totals, steps, offsets, generators, shape, act, exact):
+    """`advance` for many series; series n has the steps `offsets[n]` to `offsets[n + 1]`."""
+    for n in range(states.shape[0]):
+        own = steps[offsets[n] : offsets[n + 1]]
+        advance(states[n], totals[n], own, generators, shape, act, exact)
+
+
+@kernel
 def predict(state, total, steps, generators, shape, act, exact, weights, sizes, out):
     """Write the prediction after a few more intervals; state and total stay as they are."""
     state, total = state.copy(), total.copy()

@@ -44,9 +44,20 @@ def observe(sums, latest, stamp, x, time, width, windows):
 
 
 @kernel
+def observe_channels(sums, latest, stamp, row, time, width, windows):
+    """Add an event to the sums (channel, window, quantity) of a series, NaN = not observed, and to its latest ones."""
+    for k in range(row.size):
+        if not np.isnan(row[k]):
+            observe(sums[k], latest[k], stamp[k], row[k], time, width, windows)
+            latest[k], stamp[k] = row[k], time
+
+
+@kernel
 def hold_until(sums, latest, stamp, time, width, windows):
-    """Keep the latest value of a channel until the end of its series."""
-    hold(sums, latest, stamp, time, width, windows)
+    """Keep the latest values of all channels until the end of their series."""
+    for k in range(latest.size):
+        if not np.isnan(latest[k]):
+            hold(sums[k], latest[k], stamp[k], time, width, windows)
 
 
 @kernel

@@ -7,7 +7,7 @@ ordinary values is not attributed: it is due to which channels are observed when
 
 import dataclasses
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -43,7 +43,7 @@ class Attribution:
     ordinary: float
 
 
-def log_odds(prediction: Float[Array, "*interval output"]) -> Float[Array, ""]:
+def log_odds(prediction: Float[Array | np.ndarray, "*interval output"]) -> Any:
     """The only output, or the log-odds of the second of two classes."""
     if prediction.shape == (1,):
         return prediction[0]

@@ -1,7 +1,7 @@
 """The contract of predictors, whatever model they serve."""
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,16 +60,32 @@ class AbstractPredictor(abc.ABC):
         """Predict as if the series ended at this time, by default its latest. Changes nothing."""
 
     @abc.abstractmethod
+    def predict_each(
+        self, predictors: "Sequence[AbstractPredictor]", at: Sequence[object]
+    ) -> Float[np.ndarray, "series output"]:
+        """Predict several series, each at its own time, together: one call for all where the model has one.
+
+        Args:
+            predictors: Predictors that were begun by the same one as this.
+            at: A stamp for each; None is the latest time of the series.
+        """
+
+    @abc.abstractmethod
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of intervals that would be over at this time, with the prediction at each."""
 
     @abc.abstractmethod
-    def state(self) -> dict[str, Any]:
-        """The whole state of the series, in numbers, lists and mappings that JSON can represent."""
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The whole state of the series, in numbers, lists and mappings that JSON can represent.
+
+        Args:
+            arrays: Leave arrays of numbers as arrays of NumPy, for `logcde.online.states.encode`. They are not to be
+                written to.
+        """
 
     @abc.abstractmethod
     def restore(self, state: dict[str, Any]) -> "AbstractPredictor":
-        """Continue from what `state` returned, in a predictor with the same model and options."""
+        """Continue from what `state` returned, in either form, in a predictor with the same model and options."""
 
     @abc.abstractmethod
     def copy(self) -> "AbstractPredictor":

@@ -1,7 +1,7 @@
 """`ForecastPredictor`: forecasts of one growing series, any time ahead."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from logcde.online.states import FORMAT, check_format, restoring
 from logcde.online.watching import RangeWatch, begun, copied, restored
 from logcde.streams import Clock, Schema
 from logcde.streams.clock import Time
-from logcde.streams.ragged import offsets_of
+from logcde.streams.ragged import offsets_of, owners
 from logcde.streams.series_clock import begun_by, own_origin, shown, time_on, with_origin_number
 
 
@@ -89,6 +89,19 @@ class ForecastPredictor(AbstractPredictor):
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Forecast all targets at a time, by default that of the last event, from the events before it."""
+        return self.predict_each([self], [at])[0]
+
+    def predict_each(
+        self, predictors: Sequence[AbstractPredictor], at: Sequence[object]
+    ) -> Float[np.ndarray, "series output"]:
+        """Forecast for several series together."""
+        own = [one for one in predictors if isinstance(one, ForecastPredictor)]
+        times = np.array([one._time(stamp) for one, stamp in zip(own, at, strict=True)])
+        events = [one._events for one in own]
+        return self._model.answers(_grouped(events, len(self.schema.channels)), np.arange(len(own)), times)
+
+    def _time(self, at: object) -> float:
+        """The time of a forecast; refused if it is in the past."""
         known = max(self.last, 0.0)
         time = known if at is None else float(time_on(self._clock, at))
         check_finite(time)
@@ -101,15 +114,18 @@ class ForecastPredictor(AbstractPredictor):
             )
         if self._watch is not None:
             self._watch.ask(time)
-        return self._model.answers(self._grouped(), np.zeros(1, np.int64), np.array([time]))[0]
+        return time
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Refuse: there are no intervals."""
         raise ModelError("This model forecasts at any time and has no intervals.", "Ask for predictions at times.")
 
-    def state(self) -> dict[str, Any]:
-        """The recent events."""
-        events = [[time, [None if math.isnan(x) else x for x in row.tolist()]] for time, row in self._events]
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The recent events; as arrays, the time and the row of each, one after another."""
+        if arrays:
+            events: Any = np.concatenate([np.empty(0), *(np.append(time, row) for time, row in self._events)])
+        else:
+            events = [[time, [None if math.isnan(x) else x for x in row.tolist()]] for time, row in self._events]
         origin = own_origin(self._clock, self.schema.clock)
         head = {"format": FORMAT, "kind": "forecast", "channels": list(self.schema.channels), "origin": origin}
         return {**head, "events": events}
@@ -122,8 +138,12 @@ class ForecastPredictor(AbstractPredictor):
             if state["channels"] != list(self.schema.channels):
                 raise ModelError(f"it has the channels {state['channels']}")
             other = ForecastPredictor(self._model)
-            for time, row in state["events"]:
-                other.observe(Time(time), [np.nan if x is None else x for x in row])
+            events = state["events"]
+            if isinstance(events, np.ndarray):
+                rows = events.reshape(-1, 1 + len(self.schema.channels))
+                events = [(time, row) for time, row in zip(rows[:, 0].tolist(), rows[:, 1:], strict=True)]
+            for time, row in events:
+                other.observe(Time(time), np.array([np.nan if x is None else x for x in row]))
             clock = with_origin_number(self.schema.clock, state.get("origin"))
             self._events, self._clock = other._events, clock
             self._watch = restored(self._watch, self.last)
@@ -137,10 +157,16 @@ class ForecastPredictor(AbstractPredictor):
         other._events, other._clock = self._events.copy(), self._clock
         return other
 
-    def _grouped(self) -> Grouped:
-        channels = len(self.schema.channels)
-        times = np.array([time for time, _ in self._events])
-        rows = np.array([row for _, row in self._events]).reshape(len(times), channels)
-        channel, event = np.nonzero(np.isfinite(rows.T))
-        offsets = offsets_of(np.bincount(channel, minlength=channels))
-        return Grouped(channels, offsets, times[event], rows[event, channel], np.array([0, len(times)]), times)
+
+def _grouped(series: Sequence[list[tuple[float, np.ndarray]]], channels: int) -> Grouped:
+    """The observations of the events of many series."""
+    events = [event for own in series for event in own]
+    times = np.array([time for time, _ in events])
+    rows = np.array([row for _, row in events]).reshape(len(times), channels)
+    offsets = offsets_of(np.array([len(own) for own in series]))
+    event, channel = np.nonzero(np.isfinite(rows))
+    group = owners(offsets)[event] * channels + channel
+    order = np.argsort(group, kind="stable")
+    event, channel = event[order], channel[order]
+    places = offsets_of(np.bincount(group, minlength=len(series) * channels))
+    return Grouped(channels, places, times[event], rows[event, channel], offsets, times)

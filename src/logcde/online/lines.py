@@ -34,6 +34,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     time: Stamp | None = None
     values: dict[str, float | int | None] | None = None
     terms: list[float] | None = None
+    continuous: dict[str, float | int | None] | None = None
     static: list[float] | None = None
     origin: Stamp | None = None
     predict: Stamp | None = None
@@ -60,7 +61,7 @@ encode_lines = msgspec.json.Encoder().encode_lines
 
 
 def read_line(text: bytes) -> Line:
-    """Parse a line of input.
+    """Parse a line of input. Values of continuous channels alone are those of a line that observes nothing.
 
     Raises:
         StreamError: If the line is not one of the documented forms.
@@ -74,9 +75,12 @@ def read_line(text: bytes) -> Line:
         _explain(text, error)
     if b"\\" in text or text.count(b":") > _colons(line):
         _check_keys(text, line)
-    for name, value in (line.values or {}).items():
-        if type(value) is int and abs(value) > LARGEST_WHOLE:
-            _check_whole(line, name, value)
+    for values in (line.values or {}, line.continuous or {}):
+        for name, value in values.items():
+            if type(value) is int and abs(value) > LARGEST_WHOLE:
+                values[name] = _whole(line, name, value)
+    if line.continuous is not None and line.values is None and line.time is not None:
+        line.values = {}
     purposes = (line.values is not None) + (line.predict is not None) + (line.close is not None) + line.forget
     if purposes != 1:
         found = "has none" if purposes == 0 else "has several"
@@ -86,7 +90,7 @@ def read_line(text: bytes) -> Line:
             where=Where(series=line.series, stamp=line.stamp),
         )
     if line.values is None:
-        for name in ("time", "terms", "static", "origin", "id"):
+        for name in ("time", "terms", "continuous", "static", "origin", "id"):
             if getattr(line, name) is not None:
                 raise StreamError(
                     f'"{name}" belongs to a line with "values", which this line does not have.',
@@ -95,11 +99,10 @@ def read_line(text: bytes) -> Line:
     return line
 
 
-def _check_whole(line: Line, channel: str, value: int) -> None:
-    """Take a whole number beyond 64 bits as a decimal one, if it is one."""
-    assert line.values is not None
+def _whole(line: Line, channel: str, value: int) -> float:
+    """A whole number beyond 64 bits as a decimal one, if it is one."""
     try:
-        line.values[channel] = float(value)
+        return float(value)
     except OverflowError as error:
         raise StreamError(
             f"Channel {channel!r} has a number beyond the range of float64.",
@@ -112,7 +115,7 @@ def _colons(line: Line) -> int:
     """At most as many colons as a text without escapes has, if no key of it occurs twice: of keys, ids and stamps."""
     texts = (line.series, line.time, line.predict, line.close, line.origin, line.id)
     given = sum(text is not None for text in (*texts, line.terms, line.static)) + line.forget
-    channels = 0 if line.values is None else 1 + len(line.values)
+    channels = sum(1 + len(values) for values in (line.values, line.continuous) if values is not None)
     return given + channels + sum(text.count(":") for text in texts if isinstance(text, str))
 
 
@@ -147,9 +150,8 @@ def _explain(text: bytes, error: Exception) -> NoReturn:
             raise StreamError(f"The key {key!r} is unknown.", remedy, where=where) from error
     if "series" not in document:
         raise StreamError('"series", the id of the series, is missing.', f"An example is {EXAMPLE}.") from error
-    values = document.get("values")
-    if isinstance(values, dict):
-        for name, value in values.items():
+    for values in (document.get("values"), document.get("continuous")):
+        for name, value in values.items() if isinstance(values, dict) else ():
             if isinstance(value, bool) or not isinstance(value, int | float | None):
                 raise StreamError(
                     f"Channel {name!r} is {msgspec.json.encode(value).decode()}, which is not a number.",

@@ -13,14 +13,14 @@ from jaxtyping import Float, Float64
 
 from logcde._typing import Numbers
 from logcde.embedding import Embedding, InitialObservations
-from logcde.embedding.online import Values
+from logcde.embedding.online import Values, open_logsigs
 from logcde.errors import ModelError, StreamError, Where
 from logcde.features.online import check_finite, row_of
 from logcde.models import AbstractOnlineModel
 from logcde.online.abstract import AbstractPredictor
 from logcde.online.prefix import Arrival, Event, Prefix, boundaries_of
 from logcde.online.reordering import ReorderBuffer
-from logcde.online.serving import AbstractServingModel, IntervalLogsigs, ModelState, PredictorSetup
+from logcde.online.serving import IntervalLogsigs, ModelState, PredictorSetup
 from logcde.online.states import FAULTS
 from logcde.online.watching import begun, copied, restored
 from logcde.streams import Clock, Partition, Schema, TrainingRanges
@@ -90,6 +90,7 @@ class Predictor(AbstractPredictor):
         self._prefix = Prefix(coordinates, boundaries_of(setup.partition, coordinates.schema.clock))
         self._online, self._boundaries = self._prefix.online, self._prefix.boundaries
         self._buffer = None if setup.window is None else ReorderBuffer(setup.window)
+        self._direct = self._buffer is None and self._prefix.path is None
         self._model_state = self._initial_state(np.full(coordinates.channels, np.nan))
         self._pending: list[IntervalLogsigs] = []
 
@@ -104,11 +105,6 @@ class Predictor(AbstractPredictor):
         return self._setup.partition
 
     @property
-    def serving_model(self) -> AbstractServingModel:
-        """The model on plain arrays, which all series of the same setup share."""
-        return self._setup.model
-
-    @property
     def last(self) -> float:
         """Time of the last event; minus infinity before the first."""
         return self._prefix.last
@@ -117,21 +113,31 @@ class Predictor(AbstractPredictor):
         """A predictor of another series, which has observed nothing yet."""
         return Predictor.from_setup(self._setup, static)
 
-    def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
+    def observe(
+        self, time: object, values: Values, terms: Numbers | None = None, continuous: Values | None = None
+    ) -> None:
         """Take one event: everything that was observed at one stamp, later than all events before.
 
         Args:
             time: A stamp of the streams' clock; where it has datetimes or durations, a number is the time itself.
             values: Maps channels to numbers, or has one number for each channel, NaN for those not observed.
             terms: The schema's higher-order terms.
+            continuous: Values of the schema's continuous channels at this time, as `knot` takes them.
 
         Raises:
             StreamError: The event is out of order or not finite. Nothing has changed then.
         """
+        if continuous is not None:
+            ahead = self.copy()  # so that nothing changes if one of the two is refused
+            ahead.knot(time, continuous)
+            ahead.observe(time, values, terms)
+            for name, value in vars(ahead).items():
+                setattr(self, name, value)
+            return
         kind = type(time)
         stamp = time - self._zero if kind is float else float(time) if kind is Time else math.nan  # type: ignore
         row = self._online.row(values)
-        if 0.0 < stamp < self._boundaries.undisturbed_until and self._buffer is None and terms is None:
+        if 0.0 < stamp < self._boundaries.undisturbed_until and self._direct and terms is None:
             self._online.take(stamp, row)  # the fast path of most events
         else:
             clock = begun_by(self._clock, time)
@@ -139,11 +145,33 @@ class Predictor(AbstractPredictor):
             self.check(stamp, row)
             if np.isnan(row).all():
                 return
+            self._prefix.check_known(stamp, self._show)
             event = Event(stamp, row, None if terms is None else np.asarray(terms, np.float64))
             self._receive(Arrival(stamp, event=event))
             self._follow(clock)
         if self._watch is not None:
             self._watch.take(stamp, row_of(self.schema, values))  # before scaling
+
+    def knot(self, time: object, continuous: Values) -> None:
+        """Take the values of the continuous channels at one stamp, to which they move along a straight line.
+
+        The first stamp is the start of the series. Events, ends of intervals and predictions need the path up to their
+        own time, so it may be given ahead, such as a planned dose. Knots are kept until an event or the end of an
+        interval passes them; until then others may come between them.
+
+        Args:
+            time: A stamp of the streams' clock.
+            continuous: Maps all continuous channels to numbers, or has one number for each.
+
+        Raises:
+            StreamError: There are no such channels, or the path is known otherwise. Nothing has changed then.
+        """
+        clock = begun_by(self._clock, time)
+        moment = float(time_on(clock, time))
+        self._setup.check(moment, np.full(len(self.schema.channels), np.nan))
+        self._prefix.check_reach(moment, self._show)
+        self._prefix.knot(moment, continuous, self._show)
+        self._follow(clock)
 
     def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
         """Refuse an event with an infinite or far stamp, infinite values or the wrong number of values."""
@@ -171,6 +199,7 @@ class Predictor(AbstractPredictor):
             )
         moment = float(time_on(self._clock, time))
         self._prefix.check_reach(moment, self._show)
+        self._prefix.check_known(moment, self._show)
         self._receive(Arrival(moment, closes=True))
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
@@ -183,7 +212,15 @@ class Predictor(AbstractPredictor):
             The outputs of the model.
         """
         advance_pending([self])
-        return self._setup.model.predict(*self.state_at(at))
+        return self._setup.model.predict(*self.state_at(self.moment(at)))
+
+    def predict_each(
+        self, predictors: Sequence[AbstractPredictor], at: Sequence[object]
+    ) -> Float[np.ndarray, "series output"]:
+        """Predict several series together."""
+        own = [one for one in predictors if isinstance(one, Predictor)]
+        assert len(own) == len(predictors)
+        return self._setup.model.predict_many(*states_at(own, at))
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of intervals that would be over at this time, with the prediction at each.
@@ -197,6 +234,8 @@ class Predictor(AbstractPredictor):
             raise ModelError("Events may still arrive late, so no interval is final.", "Leave out reorder=.")
         time = float(time_on(self._clock, until))
         self._prefix.check_reach(time, self._show)
+        if time > self._online.start:
+            self._prefix.check_known(time, self._show)
         if not self._boundaries.is_over(time):
             return
         zero = zero_for(self._clock, until)
@@ -207,8 +246,28 @@ class Predictor(AbstractPredictor):
             yield end + zero, ahead.predict(Time(end))
             ahead._model_state = ahead._setup.model.advance(ahead._model_state, ahead._prefix.end_interval())
 
-    def state_at(self, at: object) -> tuple[ModelState, IntervalLogsigs]:
-        """The model's state and the log-signatures of all intervals since, if the series ended at `at`."""
+    def state_at(self, time: float) -> tuple[ModelState, IntervalLogsigs]:
+        """The model's state and the log-signatures of all intervals since, if the series ended at a `moment`."""
+        held = [] if self._buffer is None else self._buffer.held_until(time)
+        if not held and not self._boundaries.is_over(time):
+            return self._model_state, np.concatenate([*self._pending, self._prefix.open_logsig(time)])
+        ahead = self.copy()
+        for arrival in held:
+            ahead._take(arrival)
+        ahead._advance_to(time)
+        return ahead._model_state, np.concatenate([*ahead._pending, ahead._prefix.open_logsig(time)])
+
+    def is_open(self, time: float) -> bool:
+        """Whether a prediction at a `moment` needs nothing but the open interval, which has begun before it."""
+        return (
+            self._direct
+            and not self._prefix.waiting
+            and time > self._online.start
+            and not self._boundaries.is_over(time)
+        )
+
+    def moment(self, at: object) -> float:
+        """The time of a prediction at this stamp, by default at the latest one; refused if it is not possible."""
         reached = self._prefix.reached
         if at is None:
             time = reached if self._buffer is None else max(reached, self._buffer.newest)
@@ -223,24 +282,19 @@ class Predictor(AbstractPredictor):
                 where=Where(stamp=self._show(time)),
             )
         self._prefix.check_reach(time, self._show)
+        if time > self._online.start:
+            self._prefix.check_known(time, self._show)
         if self._watch is not None:
             self._watch.ask(time)
-        held = [] if self._buffer is None else self._buffer.held_until(time)
-        if not held and not self._boundaries.is_over(time):
-            return self._model_state, np.concatenate([*self._pending, self._prefix.open_logsig(time)])
-        ahead = self.copy()
-        for arrival in held:
-            ahead._take(arrival)
-        ahead._advance_to(time)
-        return ahead._model_state, np.concatenate([*ahead._pending, ahead._prefix.open_logsig(time)])
+        return time
 
-    def state(self) -> dict[str, Any]:
-        """The whole state of the series, in numbers, lists and mappings that JSON can represent."""
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The whole state of the series; with `arrays`, its arrays of numbers are arrays of NumPy."""
         advance_pending([self])
         return {
             "format": FORMAT,
-            "prefix": self._prefix.state(),
-            "model": [leaf.tolist() for leaf in self._model_state],
+            "prefix": self._prefix.state(arrays),
+            "model": [leaf if arrays else leaf.tolist() for leaf in self._model_state],
             "reorder": None if self._buffer is None else self._buffer.state(),
             "origin": own_origin(self._clock, self.schema.clock),
         }
@@ -290,6 +344,7 @@ class Predictor(AbstractPredictor):
     ) -> None:
         self._prefix, self._buffer, self._model_state, self._pending = prefix, buffer, model_state, pending
         self._online, self._boundaries = prefix.online, prefix.boundaries
+        self._direct = buffer is None and prefix.path is None
 
     def _follow(self, clock: Clock) -> None:
         """Count time by this clock: of all series, or of this one once it has begun."""
@@ -335,3 +390,18 @@ def advance_pending(predictors: Sequence[Predictor]) -> None:
     states = waiting[0]._setup.model.advance_many([one._model_state for one in waiting], logsigs)
     for one, state in zip(waiting, states, strict=True):
         one._model_state, one._pending = state, []
+
+
+def states_at(predictors: Sequence[Predictor], at: Sequence[object]) -> tuple[list[ModelState], list[IntervalLogsigs]]:
+    """`Predictor.state_at` for series that share a setup; the open intervals of most in one kernel call."""
+    advance_pending(predictors)
+    times = [one.moment(time) for one, time in zip(predictors, at, strict=True)]
+    places = [place for place, (one, time) in enumerate(zip(predictors, times, strict=True)) if one.is_open(time)]
+    states, logsigs = [one._model_state for one in predictors], dict[int, IntervalLogsigs]()
+    if places:
+        online = [predictors[place]._online for place in places]
+        rows = open_logsigs(online, np.array([times[place] for place in places]))
+        logsigs = dict(zip(places, rows[:, None], strict=True))
+    for place in set(range(len(predictors))) - logsigs.keys():
+        states[place], logsigs[place] = predictors[place].state_at(times[place])
+    return states, [logsigs[place] for place in range(len(predictors))]

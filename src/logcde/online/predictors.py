@@ -12,7 +12,7 @@ from logcde.embedding.online import Values
 from logcde.errors import ModelError, NonFiniteWarning, StreamError, Where
 from logcde.models import AbstractOnlineModel
 from logcde.online.abstract import AbstractPredictor
-from logcde.online.predictor import Predictor, advance_pending
+from logcde.online.predictor import Predictor
 from logcde.online.serving import PredictorSetup
 from logcde.streams import Partition, Schema, TrainingRanges
 from logcde.streams.faults import not_finite
@@ -80,28 +80,78 @@ class Predictors:
         self._series.pop(series, None)
         self._not_finite.discard(series)
 
-    def observe(self, series: Hashable, time: object, values: Values) -> None:
-        """Take one event of one series. Events are in order within a series; series are independent of each other."""
+    def observe(
+        self,
+        series: Hashable,
+        time: object,
+        values: Values,
+        terms: Numbers | None = None,
+        continuous: Values | None = None,
+    ) -> None:
+        """Take one event of one series. Events are in order within a series; series are independent of each other.
+
+        Args:
+            series: Id of the series.
+            time: Its stamp.
+            values: As in `Predictor.observe`, and so are the others.
+            terms: The schema's higher-order terms.
+            continuous: Values of the schema's continuous channels.
+        """
         one = self._series.get(series)
         if one is not None:
-            one.observe(time, values)
+            one.observe(time, values, terms, continuous)
             return
         one = Predictor.from_setup(self._setup, None, series)
-        one.observe(time, values)
+        one.observe(time, values, terms, continuous)
         self._series[series] = one  # an event that is refused begins no series
 
+    def knot(self, series: Hashable, time: object, continuous: Values) -> None:
+        """Take values of the continuous channels of one series, which may begin with them, as in `Predictor.knot`."""
+        one = self._series.get(series)
+        one = Predictor.from_setup(self._setup, None, series) if one is None else one
+        one.knot(time, continuous)
+        self._series[series] = one
+
     def observe_many(
-        self, series: Sequence[Hashable], times: Sequence | np.ndarray, values: Sequence | np.ndarray
+        self,
+        series: Sequence[Hashable],
+        times: Sequence | np.ndarray,
+        values: Sequence | np.ndarray,
+        terms: Sequence | np.ndarray | None = None,
+        continuous: Sequence | np.ndarray | None = None,
     ) -> None:
-        """Take events of many series, one after another: id, time and values of each."""
-        sizes = [len(one) if isinstance(one, Sequence) or np.ndim(one) else 0 for one in (series, times, values)]
-        if len(set(sizes)) > 1:
-            found = f"{sizes[0]} ids, {sizes[1]} times, {sizes[2]} rows of values"
+        """Take events of many series, one after another.
+
+        Args:
+            series: The id of each event's series.
+            times: The stamp of each event.
+            values: A row of values for each event, and so on for the others.
+            terms: The schema's higher-order terms.
+            continuous: Values of the schema's continuous channels.
+        """
+        given = {
+            "ids": series,
+            "times": times,
+            "rows of values": values,
+            "rows of terms": terms,
+            "rows of continuous values": continuous,
+        }
+        sizes = {
+            name: len(one) if isinstance(one, Sequence) or np.ndim(one) else 0
+            for name, one in given.items()
+            if one is not None
+        }
+        if len(set(sizes.values())) > 1:
+            found = ", ".join(f"{size} {name}" for name, size in sizes.items())
             if not isinstance(values, Sequence) and not np.ndim(values):
-                found = f"{sizes[0]} ids, {sizes[1]} times, and one number in place of rows of values, {values!r}"
+                found = (
+                    f"{sizes['ids']} ids, {sizes['times']} times, and one number in place of rows of values, {values!r}"
+                )
             raise StreamError(f"There are {found}.", "Pass one id, one time and one row of values for each event.")
-        for one, time, row in zip(series, times, values, strict=True):
-            self.observe(one, time, row)
+        nothing = [None] * len(series)
+        rows = (nothing if one is None else one for one in (terms, continuous))
+        for event in zip(series, times, values, *rows, strict=True):
+            self.observe(*event)
 
     def close(self, time: object) -> None:
         """End the open interval of every series."""
@@ -136,17 +186,10 @@ class Predictors:
 def predict_together(
     predictors: Sequence[AbstractPredictor], at: Sequence[object]
 ) -> list[Float[np.ndarray, "output"]]:
-    """Predict many series of one model, each at its own time; in one compiled call where the model has one.
+    """Predict many series of one model, each at its own time, in compiled batches.
 
     Args:
         predictors: Predictors of different series, begun by one predictor. They do not change.
         at: A stamp for each; None is the latest time of the series.
     """
-    sharing = [one for one in predictors if isinstance(one, Predictor)]
-    if len(sharing) < len(predictors):
-        return [one.predict(time) for one, time in zip(predictors, at, strict=True)]
-    if not sharing:
-        return []
-    advance_pending(sharing)
-    states, logsigs = zip(*(one.state_at(time) for one, time in zip(sharing, at, strict=True)), strict=True)
-    return list(sharing[0].serving_model.predict_many(list(states), list(logsigs)))
+    return list(predictors[0].predict_each(predictors, at)) if predictors else []

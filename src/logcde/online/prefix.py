@@ -6,7 +6,7 @@ observed, now is the horizon. This module knows nothing of models.
 """
 
 import abc
-import copy
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -15,7 +15,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from logcde.embedding import Coordinates, OnlineEmbedding
+from logcde.embedding.online import Values, shallow_copy
 from logcde.errors import ModelError, StreamError, Where
+from logcde.online.known_path import KnownPath
 from logcde.streams import Clock, Partition
 from logcde.streams.partition import Every, EveryEvents
 
@@ -50,7 +52,11 @@ class Prefix:
     """
 
     def __init__(self, coordinates: Coordinates, boundaries: "AbstractBoundaries") -> None:
-        self.online = OnlineEmbedding(coordinates)
+        continuous = coordinates.schema.continuous
+        self.path = KnownPath(continuous) if continuous else None
+        """What is known of the continuous channels, None if there are none besides time."""
+        # From the base point 0, where paths begin, the first knot leads to where they are at time 0.
+        self.online = OnlineEmbedding(coordinates, continuous=np.zeros(len(continuous)) if continuous else None)
         self.boundaries = boundaries
         self.waiting: list[Event] = []
 
@@ -72,6 +78,20 @@ class Prefix:
                 "Check that it is in the units of time of the training data.",
                 where=Where(stamp=show(time)),
             )
+
+    def check_known(self, time: float, show: Callable[[float], str] = str) -> None:
+        """Refuse a time up to which the continuous channels are not known, if there are any."""
+        if self.path is not None:
+            self.path.check_known(time, show)
+
+    def knot(self, time: float, values: Values, show: Callable[[float], str] = str) -> None:
+        """Take values of the continuous channels."""
+        if self.path is None:
+            raise StreamError("There are no continuous channels besides time.", "Give values of channels to `observe`.")
+        row, first = self.path.row(values), self.path.until == -math.inf
+        self.path.add(time, row, max(self.online.composed, self.last), show)
+        if first:
+            self.online.knot(time, row)
 
     def check(self, arrival: Arrival, show: Callable[[float], str] = str) -> None:
         """Refuse an arrival that is out of order, before it changes anything; `show` writes times as stamps."""
@@ -108,7 +128,9 @@ class Prefix:
 
     def end_interval(self) -> Float64[np.ndarray, "interval lie"]:
         """End the open interval; returns its log-signature."""
-        logsig = self.online.close(self.boundaries.end)
+        end = self.boundaries.end
+        logsig = self.online.close(end, continuous=self._follow(self.online, end))
+        self._forget()
         self.boundaries.move_on()
         waiting, self.waiting = self.waiting, []
         for event in waiting:
@@ -132,54 +154,87 @@ class Prefix:
         before = self.online.state()
         try:
             for event in self.waiting:
-                self.online.take(*event)
+                self.online.take(*event, self._follow(self.online, event.time))
             return self._logsig(at)
         finally:
             self.online.restore(before)
 
-    def state(self) -> dict[str, Any]:
-        """The whole state in values that JSON can represent."""
-        online = self.online.state().tolist()
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The whole state in values that JSON can represent, except for arrays if these are allowed."""
+        online = self.online.state()
+        path = {} if self.path is None else {"path": self.path.state(arrays)}
         return {
-            "online": [None if number == -math.inf else number for number in online],
+            **path,
+            "online": online if arrays else [None if number == -math.inf else number for number in online.tolist()],
             "boundaries": self.boundaries.state(),
             "waiting": [encode_event(event) for event in self.waiting],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
-        numbers = [-math.inf if number is None else number for number in state["online"]]
-        self.online.restore(np.array(numbers))
+        online = state["online"]
+        if not isinstance(online, np.ndarray):
+            online = np.array([-math.inf if number is None else number for number in online])
+        self.online.restore(online)
         self.boundaries.restore(state["boundaries"])
+        if self.path is not None:
+            self.path.restore(state["path"])
         self.waiting = [decode_event(event) for event in state["waiting"]]
 
     def copy(self) -> "Prefix":
         """An independent copy."""
         copy = object.__new__(Prefix)
         copy.online, copy.boundaries, copy.waiting = self.online.copy(), self.boundaries.copy(), self.waiting.copy()
+        copy.path = None if self.path is None else self.path.copy()
         return copy
+
+    def _follow(self, online: OnlineEmbedding, time: float) -> np.ndarray | None:
+        """Pass the knots before a time; returns the continuous channels at that time, None if there are none."""
+        if self.path is None:
+            return None
+        for knot in self.path.between(online.composed, time):
+            online.knot(*knot)
+        return self.path.at(time)
+
+    def _forget(self) -> None:
+        """Drop the pieces of the path that are passed."""
+        if self.path is not None:
+            self.path.forget(self.online.composed)
 
     def _logsig(self, at: float) -> Float64[np.ndarray, "interval lie"]:
         online = self.online
         if at == online.start and at != online.last:
             return np.empty((0, online.coordinates.basis.dimension))
-        return online.logsig(at)[None]
+        if self.path is None or at == online.composed:
+            return online.logsig(at)[None]
+        ahead = online.copy()
+        ahead.knot(at, self._follow(ahead, at))
+        return ahead.logsig(at)[None]
 
     def _take_event(self, event: Event) -> None:
         if event.time >= self.boundaries.end:
             self.waiting.append(event)
             self.boundaries.undisturbed_until = 0.0  # until the interval ends: no later event may precede this one
         else:
-            self.online.take(*event)
+            self.online.take(*event, self._follow(self.online, event.time))
+            self._forget()
 
     def _end_empty_intervals(self, time: float) -> Iterator[Float64[np.ndarray, "interval lie"]]:
-        """End the intervals before `time` in which only time passes: their log-signatures need no composition."""
+        """End intervals before `time` in which nothing is observed and all paths are straight, without composition."""
         coordinates = self.online.coordinates
         while len(ends := self.boundaries.known_ends(time, EMPTY_AT_ONCE)):
-            logsigs = np.zeros((len(ends), coordinates.basis.dimension))
+            logsigs, last = np.zeros((len(ends), coordinates.basis.dimension)), None
+            if self.path is not None:
+                ends = ends[ends <= self.path.next_knot(self.online.start)]
+                if not len(ends):
+                    return  # there is a knot within the next interval
+                here = self.path.along(np.append(self.online.start, ends))
+                logsigs, last = logsigs[: len(ends)], here[-1]
+                logsigs[:, coordinates.discrete : coordinates.discrete + here.shape[1]] = np.diff(here, axis=0)
             if coordinates.time:
                 logsigs[:, coordinates.basis.width - 1] = np.diff(ends, prepend=self.online.start)
-            self.online.close(float(ends[-1]))
+            self.online.close(float(ends[-1]), continuous=last)
+            self._forget()
             self.boundaries.move_on(len(ends))
             yield logsigs
 
@@ -221,19 +276,19 @@ class AbstractBoundaries(abc.ABC):
 
     def state(self) -> dict[str, Any]:
         """The attributes that change, with None for infinity."""
-        return {
-            name: None if number == math.inf else number for name, number in vars(self).items() if name in self.changing
-        }
+        numbers = {name: getattr(self, name) for name in self.changing}
+        return {name: None if number == math.inf else number for name, number in numbers.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
         if not isinstance(state, dict) or state.keys() != set(self.changing):
             raise ModelError("This state belongs to another partition rule.", "Restore it with the same model.")
-        vars(self).update({name: math.inf if number is None else number for name, number in state.items()})
+        for name, number in state.items():
+            setattr(self, name, math.inf if number is None else number)
 
     def copy(self) -> "AbstractBoundaries":
         """An independent copy."""
-        return copy.copy(self)
+        return shallow_copy(self)
 
 
 class RegularBoundaries(AbstractBoundaries):
@@ -244,8 +299,7 @@ class RegularBoundaries(AbstractBoundaries):
     def __init__(self, rule: Every, clock: Clock) -> None:
         self.rule = self._every = rule
         self.clock, self.length = clock, rule.length(clock)
-        self.number = self._first = 0
-        self._points: list[float] = []
+        self.number = 0
         self.move_on()
 
     def is_over(self, time: float) -> bool:
@@ -255,12 +309,8 @@ class RegularBoundaries(AbstractBoundaries):
     def move_on(self, count: int = 1) -> None:
         """Go on to the next multiple."""
         self.number += count
-        # Many at once: the exact multiple of a decimal step takes longer than all else about an interval.
-        if not 0 <= self.number - self._first < len(self._points):
-            self._first = self.number
-            numbers = np.arange(self.number, self.number + MULTIPLES_AT_ONCE)
-            self._points = self._every.points(numbers, self.clock).tolist()
-        self.end = self.undisturbed_until = self._points[self.number - self._first]
+        block, place = divmod(self.number, MULTIPLES_AT_ONCE)
+        self.end = self.undisturbed_until = _multiples(self._every, self.clock, block)[place]
 
     def count_event(self, time: float) -> None:
         """Do nothing: events do not end intervals."""
@@ -274,6 +324,18 @@ class RegularBoundaries(AbstractBoundaries):
 
     def _ends_before(self, time: float) -> int:
         return math.ceil(time / self.length * (1 - 1e-12)) - 1
+
+
+@functools.lru_cache(maxsize=1024)
+def _multiples(rule: Every, clock: Clock, block: int) -> list[float]:
+    """Many at once, for all series: the exact multiple of a decimal step takes longer than all else about an interval.
+
+    >>> from logcde.streams import NumericClock
+    >>> _multiples(Every(0.5), NumericClock(), 0)[:3]
+    [0.0, 0.5, 1.0]
+    """
+    numbers = np.arange(block * MULTIPLES_AT_ONCE, (block + 1) * MULTIPLES_AT_ONCE)
+    return rule.points(numbers, clock).tolist()
 
 
 class EventCountBoundaries(AbstractBoundaries):

@@ -1,13 +1,22 @@
-"""Late events: a buffer that holds arrivals for a window of time and releases them in order."""
+"""Late events: a buffer that holds arrivals for a window of time and releases them in order; a predictor with one."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Float64
 
+from logcde._typing import Numbers
+from logcde.embedding.online import Values
 from logcde.errors import ModelError, StreamError, Where
+from logcde.features.online import row_of
+from logcde.online.abstract import AbstractPredictor
 from logcde.online.prefix import Arrival, Event, decode_event, encode_event
+from logcde.online.states import FORMAT, check_format, restoring
+from logcde.streams import Clock, Partition, Schema
+from logcde.streams.clock import Time
+from logcde.streams.series_clock import begun_by, own_origin, time_on, with_origin_number
 
 
 class ReorderBuffer:
@@ -99,3 +108,108 @@ def _merged(one: Arrival, two: Arrival) -> Arrival:
             where=Where(stamp=one.time),
         )
     return Arrival(one.time, closes, Event(one.time, np.where(np.isnan(first), second, first)))
+
+
+class ReorderingPredictor(AbstractPredictor):
+    """Holds events back for a window of time, and gives them to another predictor in order.
+
+    Where each series has its own origin, that is the stamp of the event that arrives first.
+    """
+
+    def __init__(self, inner: AbstractPredictor, window: float) -> None:
+        self._inner, self._buffer = inner, ReorderBuffer(window)
+        self._clock: Clock = inner.schema.clock
+
+    @property
+    def schema(self) -> Schema:
+        """Channels and clock."""
+        return self._inner.schema
+
+    @property
+    def rule(self) -> Partition | None:
+        """The rule of the inner predictor."""
+        return self._inner.rule
+
+    @property
+    def last(self) -> float:
+        """Time of the last event that is final."""
+        return self._inner.last
+
+    def begin(self, static: Numbers | None = None) -> "ReorderingPredictor":
+        """A predictor of another series."""
+        return ReorderingPredictor(self._inner.begin(static), self._buffer.window)
+
+    def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
+        """Hold the event, and pass on those that nothing can precede any more."""
+        clock = begun_by(self._clock, time)
+        stamp, row = float(time_on(clock, time)), row_of(self.schema, values)
+        self.check(stamp, row)  # now, not when the event is released
+        if np.isnan(row).all():
+            return
+        self._buffer.add(Arrival(stamp, event=Event(stamp, row, None if terms is None else np.asarray(terms))))
+        self._clock = clock
+        for arrival in self._buffer.release():
+            _pass(self._inner, arrival)
+
+    def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
+        """Refuse what the inner predictor refuses."""
+        self._inner.check(time, row)
+
+    def close(self, time: object) -> None:
+        """Refuse: intervals end by rules."""
+        self._inner.close(time_on(self._clock, time))
+
+    def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
+        """Predict from all events up to this time, also those that are held."""
+        return self.predict_each([self], [at])[0]
+
+    def predict_each(
+        self, predictors: Sequence[AbstractPredictor], at: Sequence[object]
+    ) -> Float[np.ndarray, "series output"]:
+        """Predict several series together."""
+        own = [one for one in predictors if isinstance(one, ReorderingPredictor)]
+        ahead, times = zip(*(one._ahead(stamp) for one, stamp in zip(own, at, strict=True)), strict=True)
+        return ahead[0].predict_each(ahead, times)
+
+    def _ahead(self, at: object) -> tuple[AbstractPredictor, Time]:
+        """The inner predictor, or a copy that has observed what is held up to this time; and the time."""
+        time = Time(max(self._inner.last, self._buffer.newest)) if at is None else time_on(self._clock, at)
+        held = self._buffer.held_until(time)
+        ahead = self._inner.copy() if held else self._inner
+        for arrival in held:
+            _pass(ahead, arrival)
+        return ahead, time
+
+    def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
+        """Refuse: no interval is final."""
+        raise ModelError("Events may still arrive late, so no interval is final.", "Leave out reorder=.")
+
+    def state(self, arrays: bool = False) -> dict[str, Any]:
+        """The inner state and the events that are held."""
+        origin = own_origin(self._clock, self.schema.clock)
+        head = {"format": FORMAT, "kind": "reorder", "origin": origin}
+        return {**head, "inner": self._inner.state(arrays), "held": self._buffer.state()}
+
+    def restore(self, state: dict[str, Any]) -> "ReorderingPredictor":
+        """Continue from what `state` returned."""
+
+        def restore() -> None:
+            check_format(state, "reorder")
+            buffer = self._buffer.copy()
+            buffer.restore(state["held"])
+            clock = with_origin_number(self.schema.clock, state.get("origin"))
+            self._inner, self._buffer, self._clock = self._inner.copy().restore(state["inner"]), buffer, clock
+
+        restoring(restore)
+        return self
+
+    def copy(self) -> "ReorderingPredictor":
+        """An independent predictor that has observed the same."""
+        other = ReorderingPredictor(self._inner.copy(), self._buffer.window)
+        other._buffer, other._clock = self._buffer.copy(), self._clock
+        return other
+
+
+def _pass(predictor: AbstractPredictor, arrival: Arrival) -> None:
+    assert arrival.event is not None
+    predictor.observe(Time(arrival.time), arrival.event.row, arrival.event.terms)

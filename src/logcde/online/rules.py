@@ -1,15 +1,18 @@
 """How JSON lines are applied to the series of a model: each completely, or refused with nothing changed."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 
 from logcde.errors import ModelError, StreamError, Where
 from logcde.online.abstract import AbstractPredictor
 from logcde.online.lines import Id, Line, Stamp, did_you_mean, time_of, with_origin
+from logcde.online.predictor import Predictor
 from logcde.streams.clock import Clock, DatetimeClock, Time
+from logcde.streams.schema import listed
 from logcde.streams.series_clock import with_origin_number
 
 
@@ -33,6 +36,8 @@ class SeriesEvent(NamedTuple):
     stamp: Stamp
     time: Time
     row: Float64[np.ndarray, "channel"]
+    continuous: Float64[np.ndarray, "continuous"] | None = None
+    """Values of the continuous channels, if the line has them."""
 
 
 class SeriesRules:
@@ -61,7 +66,7 @@ class SeriesRules:
         self._initial, self._static = predictor, statics
         schema, self._rule = predictor.schema, predictor.rule
         self._clock, self._terms = schema.clock, len(schema.terms)
-        self._channels = schema.places
+        self._channels, self._continuous = schema.places, schema.continuous
         self._no_values = np.full(len(schema.channels), np.nan)
 
     def event(self, line: Line, known: Series | None) -> SeriesEvent:
@@ -71,7 +76,10 @@ class SeriesRules:
             StreamError: The line is refused.
         """
         assert line.values is not None
+        continuous = None if line.continuous is None else self._continuous_row(line.continuous)
         row, stamp = self._row(line.values), line.time
+        if row is self._no_values and (continuous is None or line.terms is not None):
+            raise StreamError("The line has no observation.", 'To request a prediction, send "predict" with a time.')
         if stamp is None:
             raise StreamError('"time", the stamp of these values, is missing.')
         if line.terms is not None and len(line.terms) != self._terms:
@@ -81,7 +89,7 @@ class SeriesRules:
                 f"Series {line.series!r} has begun already.", 'Give "static" and "origin" in its first line only.'
             )
         series = self._begin(line, stamp) if known is None else known
-        return SeriesEvent(series, stamp, time_of(stamp, series.clock), row)
+        return SeriesEvent(series, stamp, time_of(stamp, series.clock), row, continuous)
 
     def observe(self, line: Line, event: SeriesEvent) -> None:
         """Give the event to the predictor of its series.
@@ -89,6 +97,13 @@ class SeriesRules:
         Raises:
             StreamError: The event is refused; the series has not changed.
         """
+        if event.continuous is not None:
+            one = _following_paths(event)
+            if event.row is self._no_values:
+                one.knot(event.time, event.continuous)
+            else:
+                one.observe(event.time, event.row, line.terms, event.continuous)
+            return
         try:
             event.series.predictor.observe(event.time, event.row, line.terms)
         except StreamError as error:
@@ -96,6 +111,20 @@ class SeriesRules:
             if in_stamps is None:
                 raise
             raise in_stamps from error
+
+    def ends(self, event: SeriesEvent) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
+        """The ends of intervals that are over at this event, with the prediction at each. Changes nothing.
+
+        Raises:
+            StreamError: The series cannot have an event at that time.
+        """
+        predictor = event.series.predictor
+        if event.continuous is not None:
+            if event.row is self._no_values:
+                return iter(())
+            predictor = _following_paths(event).copy()
+            predictor.knot(event.time, event.continuous)
+        return predictor.ends(event.time)
 
     def close(self, series: Series, stamp: Stamp) -> None:
         """End the open interval of a series.
@@ -135,6 +164,7 @@ class SeriesRules:
         return self._initial.begin(static) if self._static else self._initial.copy()
 
     def _row(self, values: dict[str, float | None]) -> Float64[np.ndarray, "channel"]:
+        """One number for each channel; `_no_values` itself if none was observed."""
         row, empty = self._no_values.copy(), True
         for name, value in values.items():
             place = self._channels.get(name)
@@ -146,9 +176,33 @@ class SeriesRules:
                 )
             if value is not None:
                 row[place], empty = value, False
-        if empty:
-            raise StreamError("The line has no observation.", 'To request a prediction, send "predict" with a time.')
-        return row
+        return self._no_values if empty else row
+
+    def _continuous_row(self, values: dict[str, float | int | None]) -> Float64[np.ndarray, "continuous"]:
+        if not self._continuous:
+            raise StreamError("This model has no continuous channels.", 'Leave out "continuous".')
+        for name in values:
+            if name not in self._continuous:
+                raise StreamError(
+                    f"There is no continuous channel {name!r}.",
+                    did_you_mean(name, self._continuous),
+                    where=Where(channel=name),
+                )
+        found = [values.get(name) for name in self._continuous]
+        for name, value in zip(self._continuous, found, strict=True):
+            if value is None:
+                raise StreamError(
+                    f"The continuous channel {name!r} has no value.",
+                    f"Give those of {listed(self._continuous)} together.",
+                    where=Where(channel=name),
+                )
+        return np.array(found, np.float64)
+
+
+def _following_paths(event: SeriesEvent) -> Predictor:
+    """The predictor of a series that has continuous channels, which no others have."""
+    assert isinstance(event.series.predictor, Predictor)
+    return event.series.predictor
 
 
 def where_of(line: Line, error: StreamError) -> Where:
@@ -168,7 +222,7 @@ def unknown_series(name: Id) -> UnknownSeriesError:
 
 def _out_of_order(name: Id, event: SeriesEvent) -> StreamError | None:
     """The usual reason why a predictor refuses an event, in terms of the stamps of the input."""
-    series, stamp, time, _ = event
+    series, stamp, time = event[:3]
     last = series.predictor.last
     if time < 0.0:
         start = series.clock.show(0.0)

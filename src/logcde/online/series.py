@@ -2,7 +2,7 @@
 
 import abc
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,21 @@ from logcde.embedding import InitialObservations
 from logcde.embedding.online import Values
 from logcde.errors import ModelError
 from logcde.features import OnlineFeatures
-from logcde.features.online import row_of
+from logcde.features.features import like_sized
+from logcde.features.online import row_of, windows_of
 from logcde.features.windows import Windows, window_count
 from logcde.models.forecast import ForecastModel
 from logcde.models.series import AbstractSeriesModel, EmbeddedModel, FeatureModel, Mixture, RowModel
 from logcde.online.abstract import AbstractPredictor
 from logcde.online.forecast import ForecastPredictor
 from logcde.online.predictor import Predictor
-from logcde.online.prefix import Arrival, Event
-from logcde.online.reordering import ReorderBuffer
+from logcde.online.reordering import ReorderingPredictor
 from logcde.online.serving import AbstractServingModel, serving_model
 from logcde.online.states import FORMAT, check_format, restoring
 from logcde.online.watching import RangeWatch, begun, copied, restored, watch_of
 from logcde.streams import Clock, Partition, Schema, TrainingRanges
 from logcde.streams.clock import Time
+from logcde.streams.schema import listed
 from logcde.streams.series_clock import begun_by, length_on, own_origin, time_on, with_origin_number, zero_for
 
 
@@ -51,6 +52,11 @@ def predictor_of(
     """
     if isinstance(model, EmbeddedModel):
         return Predictor(model.sequence, reorder=reorder, ranges=ranges)
+    if model.schema.continuous:
+        raise ModelError(
+            f"A {type(model).__name__} cannot follow the continuous channels {listed(model.schema.continuous)}.",
+            "Train a single network, for example with learner=LogSLiCE().",
+        )
     watch = watch_of(ranges, model.schema)
     if isinstance(model, FeatureModel | RowModel):
         predictor: AbstractPredictor = FeaturePredictor(model, watch=watch)
@@ -64,11 +70,19 @@ def predictor_of(
 
 
 class AbstractReader(abc.ABC):
-    """From the sums over windows of a growing series to outputs."""
+    """From the sums over windows of growing series to outputs."""
 
     @abc.abstractmethod
-    def __call__(self, windows: Windows, final: int) -> Float[np.ndarray, "output"]:
-        """The outputs; nothing that comes later changes the first `final` windows."""
+    def read(
+        self, readers: "Sequence[AbstractReader]", windows: Windows, final: Sequence[int]
+    ) -> Float[np.ndarray, "series output"]:
+        """The outputs for several series, each with a reader of its own that is a copy of one reader.
+
+        Args:
+            readers: The readers of these series.
+            windows: Their sums.
+            final: For each, how many of its first windows nothing that comes later changes.
+        """
 
     @abc.abstractmethod
     def copy(self) -> "AbstractReader":
@@ -81,10 +95,12 @@ class HeadReader(AbstractReader):
     def __init__(self, model: FeatureModel) -> None:
         self._model = model
 
-    def __call__(self, windows: Windows, final: int) -> Float[np.ndarray, "output"]:
-        """The head's outputs."""
+    def read(
+        self, readers: Sequence[AbstractReader], windows: Windows, final: Sequence[int]
+    ) -> Float[np.ndarray, "series output"]:
+        """The head's outputs, each the same whichever other series are there."""
         assert windows.strangeness is not None
-        return self._model.outputs(self._model.features.of_windows(windows), windows.strangeness)[0]
+        return self._model.outputs(self._model.features.of_windows(windows), windows.strangeness)
 
     def copy(self) -> "HeadReader":
         """The same: it keeps nothing."""
@@ -100,13 +116,21 @@ class RowReader(AbstractReader):
         self._state = serving.start(InitialObservations(np.zeros(0), nothing, nothing), np.zeros(0))
         self._folded = 0
 
-    def __call__(self, windows: Windows, final: int) -> Float[np.ndarray, "output"]:
+    def read(
+        self, readers: Sequence[AbstractReader], windows: Windows, final: Sequence[int]
+    ) -> Float[np.ndarray, "series output"]:
         """The network's outputs."""
-        rows = self._model.features.of_windows(windows).values[0].astype(np.float64)
-        if final > self._folded:
-            self._state = self._serving.advance(self._state, rows[self._folded : final])
-            self._folded = final
-        return self._serving.predict(self._state, rows[self._folded :])
+        own = [one for one in readers if isinstance(one, RowReader)]
+        rows = self._model.features.of_windows(windows)
+        behind = [place for place, one in enumerate(own) if final[place] > one._folded]
+        if behind:
+            new = [rows.values[place, own[place]._folded : final[place]].astype(np.float64) for place in behind]
+            moved = self._serving.advance_many([own[place]._state for place in behind], new)
+            for place, state in zip(behind, moved, strict=True):
+                own[place]._state, own[place]._folded = state, final[place]
+        each = zip(own, rows.values, rows.count.tolist(), strict=True)
+        rest = [values[one._folded : count].astype(np.float64) for one, values, count in each]
+        return self._serving.predict_many([one._state for one in own], rest)
 
     def copy(self) -> "RowReader":
         """States are not changed in place, so both may keep the same one."""
@@ -174,10 +198,13 @@ class FeaturePredictor(AbstractPredictor):
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Predict as if the series ended at this time."""
-        windows = self._online.windows(at)
-        if self._watch is not None and at is not None:
-            self._watch.ask(float(time_on(self._online.clock, at)))
-        return self._reader(windows, self._online.final)
+        return self.predict_each([self], [at])[0]
+
+    def predict_each(
+        self, predictors: Sequence[AbstractPredictor], at: Sequence[object]
+    ) -> Float[np.ndarray, "series output"]:
+        """Predict several series together."""
+        return _read([features_only(predictors)], at)[0]
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of windows that time has passed. One at which an event is, is over after it."""
@@ -192,9 +219,9 @@ class FeaturePredictor(AbstractPredictor):
             end = max(number * width, last)
             yield end + zero, self.predict(Time(end))
 
-    def state(self) -> dict[str, Any]:
+    def state(self, arrays: bool = False) -> dict[str, Any]:
         """The sums over windows."""
-        return {"format": FORMAT, "kind": "features", "windows": self._online.state()}
+        return {"format": FORMAT, "kind": "features", "windows": self._online.state(arrays)}
 
     def restore(self, state: dict[str, Any]) -> "FeaturePredictor":
         """Continue from what `state` returned."""
@@ -212,6 +239,39 @@ class FeaturePredictor(AbstractPredictor):
         other = FeaturePredictor(self._model, self._fresh, copied(self._watch))
         other._online, other._reader = self._online.copy(), self._reader.copy()
         return other
+
+
+def features_only(predictors: Sequence[AbstractPredictor]) -> list[FeaturePredictor]:
+    """Predictors that are all those of features."""
+    found = [one for one in predictors if isinstance(one, FeaturePredictor)]
+    assert len(found) == len(predictors)
+    return found
+
+
+def _read(models: Sequence[list[FeaturePredictor]], at: Sequence[object]) -> list[Float[np.ndarray, "series output"]]:
+    """The outputs of models with equal windows for several series.
+
+    Args:
+        models: For each model the predictors of these series. Predictors of one series follow it together.
+        at: A stamp for each series.
+    """
+    series = [one._online for one in models[0]]
+    ends = [one.end(stamp) for one, stamp in zip(series, at, strict=True)]
+    for of_model in models:
+        for one, stamp, end in zip(of_model, at, ends, strict=True):
+            if one._watch is not None and stamp is not None:
+                one._watch.ask(end)
+    counts, channels = window_count(np.array(ends), series[0].width), len(series[0].schema.channels)
+    found: list[list[Any]] = [[None] * len(series) for _ in models]
+    for chosen in like_sized(counts, channels, np.arange(len(series))):
+        places = chosen.tolist()
+        windows = windows_of([series[place] for place in places], [ends[place] for place in places])
+        final = [series[place].final for place in places]
+        for of_model, outputs in zip(models, found, strict=True):
+            readers = [of_model[place]._reader for place in places]
+            for place, one in zip(places, readers[0].read(readers, windows, final), strict=True):
+                outputs[place] = one
+    return [np.array(outputs) for outputs in found]
 
 
 def share_windows(predictors: list[AbstractPredictor]) -> list[AbstractPredictor]:
@@ -287,11 +347,30 @@ class MixturePredictor(AbstractPredictor):
 
     def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
         """Mix the predictions."""
-        time = None if at is None else time_on(self._clock, at)
-        found = [np.asarray(one.predict(time), np.float64)[None] for one in self._members]
-        if self._watch is not None and time is not None:
-            self._watch.ask(float(time))
-        return self._model.mixed(found)[0]
+        return self.predict_each([self], [at])[0]
+
+    def predict_each(
+        self, predictors: Sequence[AbstractPredictor], at: Sequence[object]
+    ) -> Float[np.ndarray, "series output"]:
+        """Predict several series together, with windows that several models read summed once."""
+        own = [one for one in predictors if isinstance(one, MixturePredictor)]
+        times = [None if stamp is None else time_on(one._clock, stamp) for one, stamp in zip(own, at, strict=True)]
+        of_models = list(zip(*(one._members for one in own), strict=True))
+        found: list[Any] = [None] * len(of_models)
+        windowed: dict[str, list[int]] = {}
+        for number, members in enumerate(of_models):
+            if isinstance(members[0], FeaturePredictor):
+                windowed.setdefault(members[0].digest, []).append(number)
+            else:
+                found[number] = members[0].predict_each(members, times)
+        for numbers in windowed.values():
+            outputs = _read([features_only(of_models[number]) for number in numbers], times)
+            for number, of_model in zip(numbers, outputs, strict=True):
+                found[number] = of_model
+        for one, time in zip(own, times, strict=True):
+            if one._watch is not None and time is not None:
+                one._watch.ask(float(time))
+        return self._model.mixed([np.array(one, np.float64) for one in found])
 
     def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
         """Iterate over the ends of the first model's intervals."""
@@ -299,10 +378,10 @@ class MixturePredictor(AbstractPredictor):
         for end, _ in self._members[0].ends(time_on(self._clock, until)):
             yield end + zero, self.predict(Time(end))
 
-    def state(self) -> dict[str, Any]:
+    def state(self, arrays: bool = False) -> dict[str, Any]:
         """The states of all models."""
         origin = own_origin(self._clock, self.schema.clock)
-        members = [one.state() for one in self._observing]
+        members = [one.state(arrays) for one in self._observing]
         return {"format": FORMAT, "kind": "mixture", "origin": origin, "members": members}
 
     def restore(self, state: dict[str, Any]) -> "MixturePredictor":
@@ -325,96 +404,3 @@ class MixturePredictor(AbstractPredictor):
         other = MixturePredictor(self._model, [one.copy() for one in self._members], copied(self._watch))
         other._clock = self._clock
         return other
-
-
-class ReorderingPredictor(AbstractPredictor):
-    """Holds events back for a window of time, and gives them to another predictor in order.
-
-    Where each series has its own origin, that is the stamp of the event that arrives first.
-    """
-
-    def __init__(self, inner: AbstractPredictor, window: float) -> None:
-        self._inner, self._buffer = inner, ReorderBuffer(window)
-        self._clock: Clock = inner.schema.clock
-
-    @property
-    def schema(self) -> Schema:
-        """Channels and clock."""
-        return self._inner.schema
-
-    @property
-    def rule(self) -> Partition | None:
-        """The rule of the inner predictor."""
-        return self._inner.rule
-
-    @property
-    def last(self) -> float:
-        """Time of the last event that is final."""
-        return self._inner.last
-
-    def begin(self, static: Numbers | None = None) -> "ReorderingPredictor":
-        """A predictor of another series."""
-        return ReorderingPredictor(self._inner.begin(static), self._buffer.window)
-
-    def observe(self, time: object, values: Values, terms: Numbers | None = None) -> None:
-        """Hold the event, and pass on those that nothing can precede any more."""
-        clock = begun_by(self._clock, time)
-        stamp, row = float(time_on(clock, time)), row_of(self.schema, values)
-        self.check(stamp, row)  # now, not when the event is released
-        if np.isnan(row).all():
-            return
-        self._buffer.add(Arrival(stamp, event=Event(stamp, row, None if terms is None else np.asarray(terms))))
-        self._clock = clock
-        for arrival in self._buffer.release():
-            _pass(self._inner, arrival)
-
-    def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
-        """Refuse what the inner predictor refuses."""
-        self._inner.check(time, row)
-
-    def close(self, time: object) -> None:
-        """Refuse: intervals end by rules."""
-        self._inner.close(time_on(self._clock, time))
-
-    def predict(self, at: object = None) -> Float[np.ndarray, "output"]:
-        """Predict from all events up to this time, also those that are held."""
-        time = Time(max(self._inner.last, self._buffer.newest)) if at is None else time_on(self._clock, at)
-        held = self._buffer.held_until(time)
-        ahead = self._inner.copy() if held else self._inner
-        for arrival in held:
-            _pass(ahead, arrival)
-        return ahead.predict(time)
-
-    def ends(self, until: object) -> Iterator[tuple[float, Float[np.ndarray, "output"]]]:
-        """Refuse: no interval is final."""
-        raise ModelError("Events may still arrive late, so no interval is final.", "Leave out reorder=.")
-
-    def state(self) -> dict[str, Any]:
-        """The inner state and the events that are held."""
-        origin = own_origin(self._clock, self.schema.clock)
-        head = {"format": FORMAT, "kind": "reorder", "origin": origin}
-        return {**head, "inner": self._inner.state(), "held": self._buffer.state()}
-
-    def restore(self, state: dict[str, Any]) -> "ReorderingPredictor":
-        """Continue from what `state` returned."""
-
-        def restore() -> None:
-            check_format(state, "reorder")
-            buffer = self._buffer.copy()
-            buffer.restore(state["held"])
-            clock = with_origin_number(self.schema.clock, state.get("origin"))
-            self._inner, self._buffer, self._clock = self._inner.copy().restore(state["inner"]), buffer, clock
-
-        restoring(restore)
-        return self
-
-    def copy(self) -> "ReorderingPredictor":
-        """An independent predictor that has observed the same."""
-        other = ReorderingPredictor(self._inner.copy(), self._buffer.window)
-        other._buffer, other._clock = self._buffer.copy(), self._clock
-        return other
-
-
-def _pass(predictor: AbstractPredictor, arrival: Arrival) -> None:
-    assert arrival.event is not None
-    predictor.observe(Time(arrival.time), arrival.event.row, arrival.event.terms)

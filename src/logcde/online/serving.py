@@ -37,6 +37,7 @@ from logcde.models.model import dtype_of
 from logcde.models.readout import ReadoutHead
 from logcde.online.watching import RangeWatch, watch_of
 from logcde.streams import Partition, Schema, TrainingRanges
+from logcde.streams.ragged import offsets_of
 from logcde.streams.series_clock import length_on
 
 ModelState: TypeAlias = tuple[np.ndarray, ...]
@@ -95,12 +96,6 @@ class PredictorSetup:
             raise ModelError(
                 f"The model takes log-signatures in {model.basis!r}, but events are embedded in {coordinates.basis!r}.",
                 "Give the schema and the embedding of its training data.",
-            )
-        if coordinates.schema.continuous:
-            raise ModelError(
-                "The schema has continuous channels besides time, whose values would have to be known at the end of "
-                "every interval.",
-                "Use logcde.OnlineEmbedding and the model's own start, advance and predict.",
             )
         rule = partition if partition is not None or model.spec is None else model.spec.partition
         watch = watch_of(ranges, coordinates.schema)
@@ -219,8 +214,11 @@ class LinearServingModel(AbstractServingModel):
         return hidden, total
 
     def advance_many(self, states: list[ModelState], logsigs: list[IntervalLogsigs]) -> list[ModelState]:
-        """One kernel call per series."""
-        return [self.advance(*series) for series in zip(states, logsigs, strict=True)]
+        """One kernel call for all series."""
+        hidden, totals, rows, offsets = self._together(states, logsigs)
+        serve.advance_many(hidden, totals, rows, offsets, *self._flow_arguments)
+        # Copies, because a view of one series would keep the states of all in memory.
+        return [(one.copy(), total.copy()) for one, total in zip(hidden, totals, strict=True)]
 
     def predict(self, state: ModelState, logsigs: IntervalLogsigs) -> Float[np.ndarray, "output"]:
         """One kernel call."""
@@ -233,12 +231,16 @@ class LinearServingModel(AbstractServingModel):
     ) -> Float[np.ndarray, "series output"]:
         """One kernel call for all series."""
         out = np.empty((len(states), self._outputs), self._dtype)
-        hidden, totals = (np.stack(part) for part in zip(*states, strict=True))
-        offsets = np.concatenate([[0], np.cumsum([len(part) for part in logsigs])])
-        flow, readout = self._flow_arguments, self._readout_arguments
-        rows = self._limited(np.concatenate(logsigs))
-        serve.predict_many(hidden, totals, rows, offsets, *flow, *readout, out)
+        serve.predict_many(*self._together(states, logsigs), *self._flow_arguments, *self._readout_arguments, out)
         return out
+
+    def _together(
+        self, states: list[ModelState], logsigs: list[IntervalLogsigs]
+    ) -> tuple[np.ndarray, np.ndarray, IntervalLogsigs, np.ndarray]:
+        """Hidden states and totals of many series, one row each, and their intervals end to end, with offsets."""
+        hidden, totals = (np.concatenate(part).reshape(len(states), -1) for part in zip(*states, strict=True))
+        offsets = offsets_of(np.array([len(part) for part in logsigs]))
+        return hidden, totals, self._limited(np.concatenate(logsigs)), offsets
 
     def _limited(self, logsigs: IntervalLogsigs) -> IntervalLogsigs:
         """Scaled and limited softly; without a limit, the scale is part of the generators."""
@@ -262,8 +264,11 @@ class EnsembleServingModel(AbstractServingModel):
         return tuple(part for member, own in pairs for part in member.advance(own, logsigs))
 
     def advance_many(self, states: list[ModelState], logsigs: list[IntervalLogsigs]) -> list[ModelState]:
-        """One kernel call per series and member."""
-        return [self.advance(*series) for series in zip(states, logsigs, strict=True)]
+        """One kernel call per member for all series."""
+        by_member = zip(*map(self._states, states), strict=True)
+        pairs = zip(self._members, by_member, strict=True)
+        each = [member.advance_many(list(own), logsigs) for member, own in pairs]
+        return [tuple(part for own in series for part in own) for series in zip(*each, strict=True)]
 
     def predict(self, state: ModelState, logsigs: IntervalLogsigs) -> Float[np.ndarray, "output"]:
         """One kernel call per member."""

@@ -1,10 +1,12 @@
 """`RangeWatch` follows a growing series, and warns once it lies far outside of what a model was trained on."""
 
+import contextlib
+import contextvars
 import copy
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 
 import numpy as np
 from jaxtyping import Float64
@@ -15,6 +17,18 @@ from logcde.kernels.watching import STRAYS as KEPT_STRAYS
 from logcde.streams import OutOfRange, Schema, TrainingRanges
 from logcde.streams.ranges import STRAYS, Excess, Reason
 from logcde.streams.schema import listed
+
+_silent = contextvars.ContextVar("silent", default=False)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Within this context, watches say nothing and take no note of it: series are replayed that were judged before."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
 
 
 class RangeWatch:
@@ -96,7 +110,7 @@ class RangeWatch:
             self._warn("window", lambda: self._ranges.ended(rest))
 
     def _warn(self, reason: Reason, excess: Callable[[], Excess]) -> None:
-        if reason in self._given:
+        if reason in self._given or _silent.get():
             return
         self._given.add(reason)
         found = dataclasses.replace(excess(), series=self._series)
