@@ -82,7 +82,7 @@ def a_group(lease):
         lease,
         7,
         [record(1, "p1")],
-        [Observation(1, 1, 2.0, 0.5, seen, 0.5, [None], 0.25, [1.5], "e1\0", b"digest\0")],
+        [Observation(1, 1, 2.0, 0.5, seen, 0.5, [None], 0.25, [1.5], {"load": 1.0}, "e1\0", b"digest\0")],
         [Outgoing("prediction", "p1", {"time": 0.5})],
         [DeadLetter(1.0, "late", "too\0late", b"\xff{\0"), DeadLetter(2.0, "late", "too late", b"\xff{\0")],
     )
@@ -197,7 +197,7 @@ def test_what_is_old_is_removed_and_numbers_go_on(opened):
                 Group(
                     lease,
                     series=[dataclasses.replace(record(1, "p1"), events=number)],
-                    observations=[Observation(1, number, float(number), 0.5, {}, None, None, None, None, f"e{number}")],
+                    observations=[Observation(1, number, float(number), 0.5, {}, None, None, id=f"e{number}")],
                     outgoing=[Outgoing("alert", "p1", {"number": number})],
                     dead=[DeadLetter(1.0, "late", "too late", b"%d" % (number % 4))],
                 )

@@ -69,7 +69,8 @@ class LiveSeries:
     @property
     def model(self) -> int:
         """The place of the model that predicts it."""
-        return next(place for place, one in enumerate(self.followers) if one is not None)
+        followers = self.followers
+        return 0 if followers[0] is not None else next(n for n, one in enumerate(followers) if one is not None)
 
     @property
     def series(self) -> Series:
@@ -175,9 +176,10 @@ class SeriesCache:
             )
         return LiveSeries(followers, **{field: getattr(record, field) for field in RECORDED})
 
-    def keep(self, live: LiveSeries) -> None:
-        """Keep a series that has begun or changed."""
-        self._series[live.name] = live
+    def keep(self, changed: Iterable[LiveSeries]) -> None:
+        """Keep series that have begun or changed, now that they are in the store."""
+        self._series.update((live.name, live) for live in changed)
+        self.trim()
 
     def forget(self, names: Iterable[Id | None]) -> None:
         """Load these series anew when they are needed next."""
@@ -201,7 +203,7 @@ class SeriesCache:
             None
             if one is None
             else pack(
-                {"static": one.static, "origin": origin_number(one.clock), "state": one.predictor.state()},
+                {"static": one.static, "origin": origin_number(one.clock), "state": one.predictor.state(arrays=True)},
                 model.digest,
                 id,
             )
@@ -219,8 +221,9 @@ def followed(
     """
     series = None
     for one in history:
-        first = (static, origin) if series is None else (None, None)
-        line = Line(name, one.stamp, dict(one.values), one.terms, *first)
+        line = Line(name, one.stamp, dict(one.values), terms=one.terms, continuous=one.continuous)
+        if series is None:
+            line.static, line.origin = static, origin
         event = model.rules.event(line, series)
         model.rules.observe(line, event)
         series = event.series

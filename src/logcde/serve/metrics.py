@@ -3,7 +3,7 @@
 import bisect
 import collections
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the classes of durations."""
@@ -71,6 +71,12 @@ class Metrics:
         """Count something."""
         assert name in HELP
         self.counts[name, label] += count
+
+    def add_all(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Count what a group has done, and the group."""
+        for (name, label), count in counts.items():
+            self.add(name, label, count)
+        self.add("groups")
 
     def text(self, gauges: dict[str, float]) -> str:
         """All numbers; `gauges` are those that go up and down."""

@@ -49,7 +49,7 @@ TABLES: dict[str, dict[str, str]] = {
     "states": {"key": WHOLE, "model": WHOLE, "revision": WHOLE, "state": BYTES},
     "observations": {
         "key": WHOLE, "number": WHOLE, "received": REAL, "stamp": TEXT, "seen": TEXT, "predicted": TEXT,
-        "prediction": TEXT, "beside": TEXT, "terms": TEXT,
+        "prediction": TEXT, "beside": TEXT, "terms": TEXT, "continuous": TEXT,
     },
     "ids": {"id": BYTES, "digest": BYTES, "key": WHOLE, "number": WHOLE, "received": REAL},
     "outgoing": {"number": WHOLE, "part": WHOLE, "kind": TEXT, "series": TEXT, "content": TEXT},
@@ -64,7 +64,7 @@ KEYS = {
     "states": "key, model", "observations": "key, number", "ids": "id", "outgoing": "number", "dead": "number",
 }  # fmt: skip
 OPTIONAL = {
-    "owner", "published", "predicted", "prediction", "risk", "beside", "terms",
+    "owner", "published", "predicted", "prediction", "risk", "beside", "terms", "continuous",
 }  # fmt: skip
 """Columns that may be null."""
 INDEXES = """
@@ -409,14 +409,14 @@ def _series_row(one: SeriesRecord) -> tuple[Any, ...]:
 
 def _observation_row(one: Observation) -> tuple[Any, ...]:
     predicted = (None, None) if one.predicted is None else (to_text(one.predicted), to_text(one.prediction))
-    rest = (*predicted, _optional(one.beside), _optional(one.terms))
+    rest = (*predicted, _optional(one.beside), _optional(one.terms), _optional(one.continuous))
     return one.key, one.number, one.received, to_text(one.stamp), to_text(one.values), *rest
 
 
 def _observation(row: Sequence[Any]) -> Observation:
-    key, number, received, stamp, values, predicted, prediction, beside, terms = row
+    key, number, received, stamp, values, predicted, prediction, beside, terms, continuous = row
     seen, made = (_parsed(stamp), _parsed(values)), (_parsed(predicted), _parsed(prediction), _parsed(beside))
-    return Observation(key, number, received, *seen, *made, _parsed(terms))
+    return Observation(key, number, received, *seen, *made, _parsed(terms), _parsed(continuous))
 
 
 def _counted(letters: Sequence[DeadLetter]) -> list[tuple[Any, ...]]:

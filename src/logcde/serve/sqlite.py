@@ -13,6 +13,8 @@ from logcde.serve.store import Claim, Lease, Retention, StoreError
 
 APPLICATION = 0x6C636465
 """Identifies the file, as `PRAGMA application_id`."""
+SETTINGS = ("synchronous = FULL", "cache_size = -65536", "wal_autocheckpoint = 8192", "temp_store = MEMORY")
+"""Every commit is on the disk. With the default sizes, large groups are written twice at once, and read again."""
 
 
 class SqliteStore(AbstractSqlStore):
@@ -63,7 +65,8 @@ class SqliteStore(AbstractSqlStore):
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10.0)
-        connection.execute("PRAGMA synchronous = FULL")
+        for setting in SETTINGS:
+            connection.execute(f"PRAGMA {setting}")
         return connection
 
     def _prepare(self, models: Sequence[str], facts: dict[str, str]) -> None:

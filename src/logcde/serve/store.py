@@ -92,7 +92,7 @@ class SeriesRecord:
     archived: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(slots=True)
 class Observation:
     """An observation that a series has taken: the `number`-th of the series, as it was sent.
 
@@ -109,6 +109,7 @@ class Observation:
     prediction: Any
     beside: Any = None
     terms: list[float] | None = None
+    continuous: dict[str, float | int | None] | None = None
     id: str | None = None
     digest: bytes = b""
 

@@ -7,7 +7,7 @@ from logcde.errors import StreamError
 from logcde.online.lines import Id
 from logcde.serve.feed import Answer
 from logcde.serve.live import LiveSeries
-from logcde.serve.store import Accepted, DeadLetter, Lease, Observation, Outgoing
+from logcde.serve.store import Accepted, DeadLetter, Group, Lease, Observation, Outgoing
 
 
 @dataclasses.dataclass(eq=False)
@@ -35,6 +35,10 @@ class Work:
         self.dead: list[DeadLetter] = []
         self.counts: collections.Counter[tuple[str, str]] = collections.Counter()
         self.begun = 0
+
+    def group(self, position: int | None) -> Group:
+        """All of it but the series, for the store."""
+        return Group(self.lease, position, [], self.observations, self.outgoing, self.dead)
 
 
 class RefusedError(Exception):
