@@ -1,0 +1,102 @@
+/* The page: what is open, the keyboard, and the events that it follows. */
+import {ask, at, get, key, NoTokenError, parse, useToken} from "./common.js";
+import {SeriesList} from "./list.js";
+import {OneSeries} from "./one.js";
+import {ServiceView} from "./service.js";
+
+const AGAIN = 1000, SILENCE = 40_000;
+let model = null, last = null, stream = null;
+
+async function theModel() {
+  if (model === null) { const found = await get("/model"); if (found.error) throw new Error(found.error); model = found; }
+  return model;
+}
+function health(kind, text) { at("health").className = kind; at("health").textContent = text; }
+function failed(error) {
+  if (error instanceof NoTokenError) return;
+  if (error instanceof TypeError && !/fetch|network|load/i.test(error.message)) throw error;  // a mistake of this page
+  stream?.abort();  // which connects anew
+}
+
+const list = new SeriesList(go, failed), one = new OneSeries(theModel, failed), service = new ServiceView(theModel, go, failed);
+
+/* What is open is the fragment of the address: an id in JSON, or "service". So it survives reloads, and going back. */
+function go(id) { location.hash = "#" + encodeURIComponent(key(id)); }
+function leave() { history.pushState(null, "", "/"); route(); at("list").focus(); }
+function route() {
+  const fragment = decodeURIComponent(location.hash.slice(1)), narrow = matchMedia("(max-width: 760px)").matches;
+  const wanted = /^(-?\d+|".*")$/s.test(fragment) ? parse(fragment) : null;
+  document.body.classList.toggle("aside", fragment !== "");
+  at("service").hidden = wanted !== null;
+  at("overview").setAttribute("aria-pressed", String(fragment === "service"));
+  list.chosen = wanted; list.mark();
+  if (wanted === null) { one.close(); service.refresh(); } else if (one.id === null || key(one.id) !== key(wanted)) one.open(wanted);
+  if (narrow && fragment !== "") at(wanted === null ? "service" : "one").querySelector(".close").focus();
+}
+window.addEventListener("hashchange", route);
+window.addEventListener("popstate", route);
+at("overview").addEventListener("click", () => { location.hash = "#service"; });
+for (const button of document.querySelectorAll(".close")) button.addEventListener("click", leave);
+
+document.addEventListener("keydown", event => {
+  const typing = ["INPUT", "SELECT"].includes(document.activeElement.tagName);
+  if (event.key === "Escape") { if (location.hash.length > 1) leave(); else if (typing) at("list").focus(); }
+  else if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) { event.preventDefault(); at("search").focus(); at("search").select(); }
+});
+
+at("asked").addEventListener("submit", event => {
+  event.preventDefault();
+  useToken(at("token").value.trim());
+  at("asked").hidden = true;
+  follow.again?.();
+});
+
+/* Events are read by fetch, which can send a token and the last event that was seen. */
+function take(part) {
+  const event = Object.fromEntries(part.split("\n").map(line => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
+  if (!event.data) return;
+  last = event.id;
+  const content = parse(event.data);
+  if (event.event === "alert") { service.news(content, Number(event.id)); service.refresh(); }
+  one.news(event.event, content, Number(event.id));
+  list.news();
+}
+async function read(answer, alive) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let text = "";;) {
+    const {value, done} = await reader.read();
+    if (done) return;
+    alive();
+    const parts = (text + value).split("\n\n");
+    text = parts.pop();
+    parts.forEach(take);
+  }
+}
+async function follow() {
+  for (;;) {
+    stream = new AbortController();
+    const {signal} = stream;
+    let watch = null;
+    const alive = () => { clearTimeout(watch); watch = setTimeout(() => stream.abort(), SILENCE); };
+    try {
+      alive();
+      const answer = await ask("/events", {signal, headers: last === null ? {} : {"last-event-id": last}});
+      if (!answer.ok) throw new Error(String(answer.status));
+      model = null;  // the service may have been started with another one
+      health("good", "connected");
+      list.refresh(); one.refresh(); service.begin();
+      await read(answer, alive);
+    } catch (error) {
+      if (error instanceof NoTokenError) {
+        health("", "");
+        await new Promise(done => { follow.again = done; });
+        continue;
+      }
+    } finally { clearTimeout(watch); }
+    health("bad", "not connected");
+    await new Promise(done => setTimeout(done, AGAIN));
+  }
+}
+setInterval(() => { if (!document.hidden) list.soon(); }, 5000);
+route();
+follow();
