@@ -78,12 +78,13 @@ export function time(stamp) {
 }
 export const shownStamp = stamp => typeof stamp === "string" ? stamp.replace("T", " ") : String(Number(Number(stamp).toPrecision(12)));
 
-/* The numbers in a prediction by output: {value, lower, upper}, the last two where the model gives an interval. */
-export function outputsOf(prediction) {
+/* The numbers in a prediction by output: {value, lower, upper}, the last two where the model gives an interval, beside
+   the numbers or with each of them. Outputs of a model may have these names themselves. */
+export function outputsOf(prediction, names) {
   const found = new Map();
   if (prediction === null || typeof prediction !== "object") return found;
   const {lower, upper, ...rest} = prediction;
-  const bounded = !Array.isArray(prediction) && lower !== undefined && upper !== undefined;
+  const bounded = lower !== undefined && upper !== undefined && !names.includes("lower") && !names.includes("upper");
   const values = prediction.probabilities || (bounded ? rest : prediction);
   for (const [name, value] of Object.entries(values)) {
     const nested = value !== null && typeof value === "object" ? value : null;

@@ -5,10 +5,15 @@ import {OneSeries} from "./one.js";
 import {ServiceView} from "./service.js";
 
 const AGAIN = 1000, SILENCE = 40_000;
-let model = null, last = null, stream = null;
+let model = null, known = false, last = null, stream = null;
 
+/* The model is asked for once in a connection: the service may have been started again with another one. */
 async function theModel() {
-  if (model === null) { const found = await get("/model"); if (found.error) throw new Error(found.error); model = found; }
+  if (known) return model;
+  const found = await get("/model");
+  if (found.error) throw new Error(found.error);
+  if (JSON.stringify(found) !== JSON.stringify(model)) model = found;
+  known = true;
   return model;
 }
 function health(kind, text) { at("health").className = kind; at("health").textContent = text; }
@@ -20,21 +25,27 @@ function failed(error) {
 
 const list = new SeriesList(go, failed), one = new OneSeries(theModel, failed), service = new ServiceView(theModel, go, failed);
 
+const narrow = matchMedia("(max-width: 760px)");
 /* What is open is the fragment of the address: an id in JSON, or "service". So it survives reloads, and going back. */
 function go(id) { location.hash = "#" + encodeURIComponent(key(id)); }
 function leave() { history.pushState(null, "", "/"); route(); at("list").focus(); }
+function opened() {
+  try { return parse(decodeURIComponent(location.hash.slice(1))); } catch { return null; }
+}
 function route() {
-  const fragment = decodeURIComponent(location.hash.slice(1)), narrow = matchMedia("(max-width: 760px)").matches;
-  const wanted = /^(-?\d+|".*")$/s.test(fragment) ? parse(fragment) : null;
-  document.body.classList.toggle("aside", fragment !== "");
+  const id = opened(), wanted = ["string", "number", "bigint"].includes(typeof id) ? id : null, aside = location.hash.length > 1;
+  document.body.classList.toggle("aside", aside);
+  for (const part of [at("left"), document.querySelector("header")]) part.inert = narrow.matches && aside;
   at("service").hidden = wanted !== null;
-  at("overview").setAttribute("aria-pressed", String(fragment === "service"));
+  at("overview").setAttribute("aria-pressed", String(wanted === null && (aside || !narrow.matches)));
   list.chosen = wanted; list.mark();
   if (wanted === null) { one.close(); service.refresh(); } else if (one.id === null || key(one.id) !== key(wanted)) one.open(wanted);
-  if (narrow && fragment !== "") at(wanted === null ? "service" : "one").querySelector(".close").focus();
+  if (narrow.matches && aside) at(wanted === null ? "service" : "one").querySelector(".close").focus();
 }
 window.addEventListener("hashchange", route);
 window.addEventListener("popstate", route);
+narrow.addEventListener("change", route);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) { list.soon(); one.refresh(); service.soon(); } });
 at("overview").addEventListener("click", () => { location.hash = "#service"; });
 for (const button of document.querySelectorAll(".close")) button.addEventListener("click", leave);
 
@@ -57,9 +68,9 @@ function take(part) {
   if (!event.data) return;
   last = event.id;
   const content = parse(event.data);
-  if (event.event === "alert") { service.news(content, Number(event.id)); service.refresh(); }
+  if (event.event === "alert") service.news(content, Number(event.id));
   one.news(event.event, content, Number(event.id));
-  list.news();
+  if (!document.hidden) list.news();
 }
 async function read(answer, alive) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -82,7 +93,7 @@ async function follow() {
       alive();
       const answer = await ask("/events", {signal, headers: last === null ? {} : {"last-event-id": last}});
       if (!answer.ok) throw new Error(String(answer.status));
-      model = null;  // the service may have been started with another one
+      known = false;
       health("good", "connected");
       list.refresh(); one.refresh(); service.begin();
       await read(answer, alive);

@@ -1,5 +1,5 @@
 /* One series: its prediction, its observations, what the prediction rests on, its alerts. */
-import {address, ago, alertEntry, at, condition, describe, get, key, make, measured, number, shownStamp, visible} from "./common.js";
+import {address, ago, alertEntry, at, condition, describe, get, key, make, measured, number, outputsOf, shownStamp, visible} from "./common.js";
 import {Plots} from "./plots.js";
 
 const HISTORY = 500, ALERTS = 100, BETWEEN = 500, ROWS = 50, PARTS = 10;
@@ -17,13 +17,6 @@ export class OneSeries {
     at("one").hidden = false; at("gone").hidden = true; at("one").scrollTop = 0; at("one").classList.add("loading");
     at("name").textContent = visible(id); at("name").title = key(id);
     this.rest("", null);
-    try {
-      const past = await get("/alerts?" + new URLSearchParams({series: String(id), limit: ALERTS}));
-      if (this.id !== id) return;
-      const known = new Set(this.alerts.map(one => one.number));  // told while this was loading
-      this.alerts = [...this.alerts, ...past.alerts.filter(one => key(one.series) === key(id) && !known.has(one.number))];
-      this.complete = past.complete;
-    } catch (error) { this.failed(error); }
     await this.refresh();
   }
   close() { this.id = null; at("one").hidden = true; }
@@ -32,9 +25,16 @@ export class OneSeries {
     const id = this.id;
     if (id === null) return;
     try {
-      const [model, one] = await Promise.all([this.model(), get(address(id, {history: HISTORY}))]);
+      const past = this.fresh ? get("/alerts?" + new URLSearchParams({series: String(id), limit: ALERTS})) : null;
+      const [model, one, told] = await Promise.all([this.model(), get(address(id, {history: HISTORY})), past]);
       if (this.id !== id) return;
-      if (model !== this.plots.model || this.fresh) { this.plots.begin(model); this.fresh = false; }
+      if (this.fresh && told !== null) {
+        const known = new Set(this.alerts.map(one => one.number));  // told while this was loading
+        this.alerts = [...this.alerts, ...told.alerts.filter(one => key(one.series) === key(id) && !known.has(one.number))];
+        this.complete = told.complete;
+      }
+      if (model !== this.plots.model || this.fresh) this.plots.begin(model);
+      this.fresh = false;
       at("gone").hidden = !one.error; at("gone").textContent = one.error || "";
       at("one").classList.remove("loading");
       if (!one.error) { this.one = one; this.draw(); }
@@ -43,11 +43,10 @@ export class OneSeries {
 
   draw() {
     const one = this.one;
-    this.between = this.between.slice(-BETWEEN);
     this.plots.show(one, this.between, this.alerts);
-    const risk = make("span", {class: one.alerts.length ? "large bad" : "large", text: number(one.risk)});
+    const {risk} = this.plots.model, value = one.risk ?? outputsOf(one.prediction, this.plots.model.outputs).get(risk)?.value;
     const class_ = one.prediction?.class, rows = [
-      [this.plots.model.risk, risk], ["for", shownStamp(one.time)],
+      [risk, make("span", {class: one.alerts.length ? "large bad" : "large", text: number(value)})], ["for", shownStamp(one.time)],
       ["observations", one.events.toLocaleString("en")], ["seen", ago(one.updated)],
       ["began", ago(one.began)],
     ];
@@ -74,7 +73,7 @@ export class OneSeries {
   news(kind, content, number_) {
     if (this.id === null || key(content.series) !== key(this.id)) return;
     if (kind === "alert" && !this.alerts.some(one => one.number === number_)) this.alerts.unshift({...content, number: number_});
-    if (kind === "prediction" && content.prediction !== null) this.between.push({time: content.time, prediction: content.prediction});
+    if (kind === "prediction") this.between = [...this.between.slice(1 - BETWEEN), {time: content.time, prediction: content.prediction}];
     if (this.due === null) this.due = setTimeout(() => { this.due = null; this.refresh(); }, 250);
   }
 

@@ -39,7 +39,7 @@ export class Plots {
     if (one.prediction !== null) made.push({time: one.time, prediction: one.prediction, beside: one.beside});
     const points = new Map(made.map(x => [time(x.time), x]).filter(([t]) => Number.isFinite(t)));
     this.times = [...points.keys()].sort((a, b) => a - b);
-    this.points = this.times.map(t => ({...points.get(t), outputs: outputsOf(points.get(t).prediction)}));
+    this.points = this.times.map(t => ({...points.get(t), outputs: outputsOf(points.get(t).prediction, this.model.outputs)}));
     this.outputs = this.model.outputs;
     const seen = new Set(one.history.flatMap(x => Object.keys(x.values).filter(name => x.values[name] !== null)));
     this.channels = this.model.channels.filter(name => seen.has(name));
@@ -77,6 +77,7 @@ export class Plots {
 
   build() {
     this.made.forEach(plot => plot.destroy());
+    this.made = [];
     const tint = name => color(this.line(name)), few = this.times.length < 80;
     const series = [{}, ...this.outputs.map(name => ({stroke: tint(name), width: 1.5, show: !this.hidden.has(name), points: {show: few, size: 4, fill: tint(name)}}))];
     const bands = [];
@@ -87,7 +88,7 @@ export class Plots {
     if (this.besides()) series.push({stroke: color("--soft"), width: 1, dash: [5, 4], points: {show: false}});
     const raster = {scales: {y: {range: [0, 1]}}, series: [{}, {points: {show: false}}], cursor: {points: {show: false}}};
     raster.axes = [this.axis(true), {...this.axis(false), grid: {show: false}, values: (plot, splits) => splits.map(() => "")}];
-    const lines = {scales: {y: {range: (plot, low, high) => this.extent()}}, series, bands, cursor: {points: {size: 5}}};
+    const lines = {scales: {y: {range: (plot, low, high) => this.extent()}}, series, bands, cursor: {points: {size: 5}}, padding: [8, this.gutters()[1], 0, 0]};
     lines.axes = [{...this.axis(true), size: 6, values: (plot, splits) => splits.map(() => "")}, this.axis(false)];
     raster.hooks = {drawClear: [plot => this.drawIntervals(plot)], draw: [plot => this.drawRaster(plot)]};
     lines.hooks = {drawClear: [plot => this.drawIntervals(plot)], draw: [plot => this.drawAlerts(plot)]};
@@ -121,8 +122,8 @@ export class Plots {
   options(own, height) {
     const {stamps, zone} = this.model.clock;
     return {
-      width: at("plots").clientWidth, height, padding: [0, this.gutters()[1], 0, 0], legend: {show: false},
-      tzDate: seconds => zoned(seconds, zone), ...own,
+      width: at("plots").clientWidth, height, padding: [0, this.gutters()[1], 0, 0], legend: {show: false}, tzDate: seconds => zoned(seconds, zone),
+      ...own,
       scales: {x: {time: stamps === "datetimes"}, ...own.scales},
       cursor: {
         ...own.cursor, y: false, drag: {x: true, y: false, dist: 5},

@@ -1,7 +1,8 @@
 /* The service as a whole: its model, feeds, alerts of all series, and observations that were refused. */
 import {ago, alertEntry, at, condition, describe, get, intervals, make, number, visible} from "./common.js";
 
-const EVERY = 5000, ACTIVE = 12, ALERTS = 50, LETTERS = 50, MOST_LETTERS = 1000;
+const EVERY = 5000, SOON = 500, ACTIVE = 12, ALERTS = 50, LETTERS = 50, MOST_LETTERS = 1000;
+const SHOWN = {open: "open", alert: "with an alert", archived: "archived"};
 
 export class ServiceView {
   constructor(model, open, failed) {
@@ -9,6 +10,8 @@ export class ServiceView {
     this.alerts = []; this.told = "";
     setInterval(() => { if (!document.hidden) this.refresh(); }, EVERY);
   }
+  /* Refresh soon, once for all news until then. */
+  soon() { if (!this.due) this.due = setTimeout(() => { this.due = null; this.refresh(); }, SOON); }
   get shown() { return !at("service").hidden && at("service").offsetParent !== null; }
 
   /* All that the service still knows, once a connection is there. */
@@ -44,7 +47,10 @@ export class ServiceView {
     at("refused").hidden = refused === 0 && found.failure === null;
     at("refused").replaceChildren(...found.failure === null ? [refused.toLocaleString("en"), make("span", {text: " refused"})] : ["failing"]);
     at("failure").hidden = found.failure === null; at("failure").textContent = found.failure || "";
-    for (const option of at("show").options) option.textContent = `${{open: "open", alert: "with an alert", archived: "archived"}[option.value]} (${found.series[option.value].toLocaleString("en")})`;
+    for (const option of at("show").options) {
+      const text = `${SHOWN[option.value]} (${found.series[option.value].toLocaleString("en")})`;
+      if (option.textContent !== text) option.textContent = text;
+    }
     document.title = found.series.alert ? `▲ ${found.series.alert} · logcde serve` : "logcde serve";
     const figure = text => make("td", {class: "figure", text});
     at("feeds").replaceChildren(...found.feeds.map(one => make("tr", {},
@@ -83,5 +89,6 @@ export class ServiceView {
   news(content, number_) {
     if (this.alerts.some(one => one.number === number_)) return;
     this.alerts = [{...content, number: number_}, ...this.alerts].slice(0, ALERTS);
+    this.soon();
   }
 }
