@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+
 from logcde.cli.stream import predictor_and_output
 from logcde.serve import ServedModel, ServiceOptions
 from logcde.serve.alerts import Alert

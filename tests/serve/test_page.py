@@ -284,7 +284,12 @@ def test_datetimes_are_on_an_axis_of_time(tmp_path, opened):
             page.wait_for_selector(".plot canvas")
             page.focus("#plots")
             page.keyboard.press("End")
-            assert page.inner_text("#readout") == f"observed at {stamps[-1].replace('T', ' ')}"
+            shown = f"observed at {stamps[-1].replace('T', ' ')}"
+            assert page.inner_text("#readout") == shown
+            httpx.post(f"{url}observations", json=GOOD | {"time": "2026-03-29T05:00:00+02:00"})
+            holds(page, "document.getElementById('facts').textContent.includes('observations5')")
+            # The cursor stays where it is on the screen, where the newest observation is now.
+            holds(page, "document.getElementById('readout').textContent == 'observed at 2026-03-29 05:00:00+02:00'")
             assert "(0.5 hours)" in page.inner_text("#key")
 
 

@@ -61,7 +61,7 @@ export class Plots {
     this.range(this.view || this.all);
     this.made.forEach(plot => plot.redraw(false, false));
     this.label();
-    this.look(null);
+    this.look(this.seen, this.near);  // until the cursor is read anew
   }
 
   bounded() { return this.outputs.filter(name => this.points.some(x => x.outputs.get(name)?.lower != null)); }
@@ -77,7 +77,7 @@ export class Plots {
 
   build() {
     this.made.forEach(plot => plot.destroy());
-    this.made = [];
+    this.made = []; this.seen = null;
     const tint = name => color(this.line(name)), few = this.times.length < 80;
     const series = [{}, ...this.outputs.map(name => ({stroke: tint(name), width: 1.5, show: !this.hidden.has(name), points: {show: few, size: 4, fill: tint(name)}}))];
     const bands = [];
@@ -190,7 +190,7 @@ export class Plots {
 
   /* Say what there is at a time: of each channel the last value until then. Without a time, at the end. */
   look(t, near = 0) {
-    this.seen = t;
+    this.seen = t; this.near = near;
     const until = (t ?? Infinity) + near;
     const place = this.events.findLastIndex(x => x.at <= until), event = this.events[place];
     const hit = event && t !== null && Math.abs(event.at - t) <= near + 1e-12 * Math.abs(t);
