@@ -324,7 +324,7 @@ def test_ten_thousand_series_on_a_phone_in_the_dark(tmp_path, opened):
             page.wait_for_selector("#list", state="visible")
             assert not page.is_visible("#service")
             page.click("#overview")
-            page.wait_for_selector("#feeds td")
+            page.wait_for_selector("#raised li")
 
 
 def test_the_page_asks_for_the_token(tmp_path, opened):

@@ -66,7 +66,7 @@ export class Plots {
 
   bounded() { return this.outputs.filter(name => this.points.some(x => x.outputs.get(name)?.lower != null)); }
   besides() { return this.points.some(x => besideRisk(x) !== null); }
-  lane() { return this.channels.length > 30 ? 12 : this.channels.length > 14 ? 18 : 26; }
+  lane() { return this.channels.length > 30 ? 15 : this.channels.length > 14 ? 18 : 26; }
   lineData() {
     const column = (name, side) => this.points.map(x => x.outputs.get(name)?.[side] ?? null);
     const bounds = this.bounded().flatMap(name => [column(name, "upper"), column(name, "lower")]);
@@ -100,6 +100,7 @@ export class Plots {
     this.lanes = this.channels.map((name, place) => {
       const lane = make("div", {class: "lane"}, make("span", {text: visible(name), title: visible(name)}), make("span", {class: "figure"}));
       lane.style.top = place * this.lane() + "px"; lane.style.height = this.lane() + "px";
+      this.gutters().forEach((width, side) => { lane.children[side].style.width = width - 8 + "px"; });
       at("raster").append(lane);
       return lane;
     });
@@ -116,7 +117,7 @@ export class Plots {
   axis(along) {
     const line = {stroke: color("--line"), width: 1};
     const axis = {stroke: color("--soft"), font: FONT, grid: along ? {show: false} : line, ticks: {...line, size: 4}};
-    if (!along) return {...axis, size: this.gutters()[0], gap: 4, ticks: {show: false}};
+    if (!along) return {...axis, size: this.gutters()[0], gap: 4, ticks: {show: false}, values: (plot, splits) => splits.map(brief)};
     return {...axis, size: this.below(), space: 70, ...(this.model.clock.stamps === "datetimes" ? {values: LABELS} : {})};
   }
   options(own, height) {
@@ -288,10 +289,10 @@ export class Plots {
       }
       const found = this.events.filter(x => x.values[name] != null).map(x => [plot.valToPos(x.at, "x", true), Number(x.values[name])]);
       const low = found.reduce((a, x) => Math.min(a, x[1]), Infinity), span = found.reduce((a, x) => Math.max(a, x[1]), -Infinity) - low;
-      const [tick, dot] = [color("--tick"), color("--fore")], room = height - 10 * scale;
+      const dots = this.lane() >= 18, dot = color("--fore"), tick = dots ? color("--tick") : color("--soft"), room = height - 10 * scale;
       for (const [x, value] of found) {
         pen.fillStyle = tick; pen.fillRect(Math.round(x - scale / 2), begin + 3 * scale, scale, height - 6 * scale);
-        if (this.lane() < 18) continue;
+        if (!dots) continue;
         pen.fillStyle = dot; pen.beginPath(); pen.arc(x, begin + height - 5 * scale - (span ? (value - low) / span : 0.5) * room, 2 * scale, 0, 7); pen.fill();
       }
     }));
@@ -299,6 +300,10 @@ export class Plots {
   attribute(parts) { this.parts = parts; this.made.forEach(plot => plot.redraw(false, false)); }
 }
 
+function brief(value) {
+  const size = Math.abs(value);
+  return size >= 1e6 || (size > 0 && size < 1e-4) ? value.toExponential(1) : String(Number(value.toPrecision(8)));
+}
 function besideRisk(point) {
   const found = typeof point.beside === "object" && point.beside !== null ? point.beside.risk : point.beside;
   return typeof found === "number" ? found : null;

@@ -1,8 +1,10 @@
 /* The service as a whole: its model, feeds, alerts of all series, and observations that were refused. */
 import {ago, alertEntry, at, condition, describe, get, intervals, make, number, visible} from "./common.js";
 
-const EVERY = 5000, SOON = 500, ACTIVE = 12, ALERTS = 50, LETTERS = 50, MOST_LETTERS = 1000;
+const EVERY = 5000, SOON = 500, ACTIVE = 12, ALERTS = 50, LETTERS = 50, MOST_LETTERS = 1000, LETTER = 300, NAMES = 12;
 const SHOWN = {open: "open", alert: "with an alert", archived: "archived"};
+
+const some = names => names.slice(0, NAMES).map(visible).join(", ") + (names.length > NAMES ? ` and ${names.length - NAMES} more` : "");
 
 export class ServiceView {
   constructor(model, open, failed) {
@@ -12,7 +14,7 @@ export class ServiceView {
   }
   /* Refresh soon, once for all news until then. */
   soon() { if (!this.due) this.due = setTimeout(() => { this.due = null; this.refresh(); }, SOON); }
-  get shown() { return !at("service").hidden && at("service").offsetParent !== null; }
+  get shown() { return at("service").getClientRects().length > 0; }
 
   /* All that the service still knows, once a connection is there. */
   async begin() {
@@ -21,7 +23,7 @@ export class ServiceView {
       this.alerts = past.alerts;
       describe(at("model"), [
         ["model", model.model.slice(0, 16)], ["sorted by", visible(model.risk)],
-        ["channels", model.channels.map(visible).join(", ")], ["outputs", model.outputs.map(visible).join(", ")],
+        ["channels", some(model.channels)], ["outputs", some(model.outputs)],
         ["query intervals", intervals(model) || "closed by the feed"],
         ["alerts", model.alerts.map(one => `${condition(model, one.alert)}, until ${one.cleared}`).join("; ") || "none"],
       ]);
@@ -83,7 +85,7 @@ export class ServiceView {
     }));
     at("letters").replaceChildren(...letters.length ? letters.map(one => make("li", {class: "letter"},
       make("span", {class: "bad", text: visible(one.reason)}), make("span", {class: "soft", text: `${ago(one.received)}${one.times > 1 ? `, ${one.times} times` : ""}`}),
-      make("p", {text: visible(one.error)}), make("code", {text: visible(one.text)}))) : none("None."));
+      make("p", {text: visible(one.error)}), make("code", {text: visible(one.text.length > LETTER ? one.text.slice(0, LETTER) + " …" : one.text)}))) : none("None."));
   }
 
   news(content, number_) {
