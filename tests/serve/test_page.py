@@ -110,6 +110,21 @@ def pictures(page):
     return page.evaluate("[...document.querySelectorAll('.plot canvas')].map(one => one.toDataURL())")
 
 
+def painted(page, plot, expression):
+    """The largest value of an expression in colors over what is drawn in a plot."""
+    return page.evaluate(
+        f"""() => {{
+            const canvas = document.querySelector("{plot} canvas"), found = new Set();
+            const {{data}} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            for (let at = 0; at < data.length; at += 4) {{
+                const [red, green, blue, alpha] = data.subarray(at, at + 4);
+                if (alpha === 255) found.add({expression});
+            }}
+            return Math.max(...found);
+        }}"""
+    )
+
+
 def test_the_page_follows_a_service_over_a_restart(tmp_path, opened):
     lines, path = history(24), tmp_path / "state.db"
     with service_on(path, options=ALERTS) as service, serving(service) as url:
@@ -164,6 +179,8 @@ def test_one_series_is_zoomed_and_read(ward, opened):
     page.wait_for_selector("#alerts .bad")  # raised before the page was opened
     assert page.locator(".lane").count() == 2
     assert "every other query interval (0.5)" in page.inner_text("#key")
+    for plot in ("#predicted", "#raster"):  # shaded
+        assert painted(page, plot, "red === 238 && green === 242 && blue === 247")
     whole, box = pictures(page), page.locator("#raster .u-over").bounding_box()
     assert page.is_disabled("#whole")
     page.mouse.move(box["x"] + 40, box["y"] + 10)
@@ -257,7 +274,7 @@ def test_attribution_intervals_and_a_model_beside(ward, opened):
     page.goto(ward + "#%22p1%22")
     page.wait_for_selector(".plot canvas")
     holds(page, "document.getElementById('facts').textContent.includes('beside it, abababababab-1.000')")
-    assert "Dashed: the model beside this one." in page.inner_text("#key")
+    assert "Grey and dashed: the model beside this one." in page.inner_text("#key")
     page.select_option("#sort", "updated")
     wait_until(lambda: "beside it" in (page.get_attribute("#row-0", "title") or ""))
     page.click("#attribute")
@@ -266,12 +283,7 @@ def test_attribution_intervals_and_a_model_beside(ward, opened):
     assert [part.split("\n")[0] for part in parts] == ["temp", "pulse"]
     assert "+0.5" in parts[0]
     assert "−0.25" in parts[1]
-    red = "document.querySelector('#raster canvas')"
-    holds(
-        page,
-        f"(c => {{ const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
-        f" for (let i = 0; i < d.length; i += 4) if (d[i] > d[i + 2] + 60) return true; return false; }})({red})",
-    )
+    wait_until(lambda: painted(page, "#raster", "red - blue") > 60 and painted(page, "#raster", "blue - red") > 60)
 
 
 def test_datetimes_are_on_an_axis_of_time(tmp_path, opened):

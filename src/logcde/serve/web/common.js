@@ -17,7 +17,10 @@ export function make(tag, options = {}, ...children) {
 /* Requests. */
 let token = sessionStorage.getItem("token") || "";
 export class NoTokenError extends Error {}
-export function useToken(text) { token = text; sessionStorage.setItem("token", text); }
+export function useToken(text) {
+  token = text;
+  sessionStorage.setItem("token", text);
+}
 
 export async function ask(path, options = {}) {
   const headers = {...options.headers, ...(token ? {authorization: "Bearer " + token} : {})};
@@ -31,17 +34,21 @@ export async function ask(path, options = {}) {
 }
 
 /* The content of an answer; of one that refuses, {error}. */
-export async function get(path) { return parse(await (await ask(path)).text()); }
+export async function get(path) {
+  return parse(await (await ask(path)).text());
+}
 
 /* JSON whose whole numbers beyond 2^53 are kept exactly, where the browser shows their text. */
 export function parse(text) {
   return JSON.parse(text, (name, value, context) =>
     typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER && context && /^-?\d+$/.test(context.source)
-      ? BigInt(context.source) : value);
+      ? BigInt(context.source)
+      : value,
+  );
 }
 
 /* Ids of series: the text "7" and the number 7 are two. */
-export const key = id => typeof id === "string" ? JSON.stringify(id) : String(id);
+export const key = id => (typeof id === "string" ? JSON.stringify(id) : String(id));
 export function address(id, options = {}) {
   const kind = typeof id === "string" ? "text" : "number";
   return `/series/${encodeURIComponent(String(id))}?${new URLSearchParams({id: kind, ...options})}`;
@@ -60,7 +67,7 @@ export function number(value) {
 }
 /* A value as it was observed, shortened to what fits beside a plot. */
 export function measured(value) {
-  if (typeof value === "bigint" || Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
+  if (typeof value === "bigint" || (Number.isInteger(value) && Math.abs(value) < 1e6)) return String(value);
   return typeof value === "number" ? String(Number(value.toPrecision(5))) : "–";
 }
 export function ago(seconds) {
@@ -76,7 +83,8 @@ export function time(stamp) {
   const zoned = !text.includes("T") || /(Z|[+-]\d\d(:?\d\d)?)$/.test(text);
   return Date.parse(zoned ? text : text + "Z") / 1000;
 }
-export const shownStamp = stamp => typeof stamp === "string" ? stamp.replace("T", " ") : String(Number(Number(stamp).toPrecision(12)));
+export const shownStamp = stamp =>
+  typeof stamp === "string" ? stamp.replace("T", " ") : String(Number(Number(stamp).toPrecision(12)));
 
 /* The numbers in a prediction by output: {value, lower, upper}, the last two where the model gives an interval, beside
    the numbers or with each of them. Outputs of a model may have these names themselves. */
@@ -88,18 +96,24 @@ export function outputsOf(prediction, names) {
   const values = prediction.probabilities || (bounded ? rest : prediction);
   for (const [name, value] of Object.entries(values)) {
     const nested = value !== null && typeof value === "object" ? value : null;
-    const bound = side => nested ? nested[side] : bounded ? (prediction[side]?.[name] ?? prediction[side]) : undefined;
-    const own = nested ? nested.value ?? nested.mean ?? nested.median ?? null : value;
+    const bound = side =>
+      nested ? nested[side] : bounded ? (prediction[side]?.[name] ?? prediction[side]) : undefined;
+    const own = nested ? (nested.value ?? nested.mean ?? nested.median ?? null) : value;
     if (own !== null && typeof own === "object") continue;
     const [low, high] = [bound("lower"), bound("upper")];
-    found.set(name, {value: own, lower: typeof low === "number" ? low : null, upper: typeof high === "number" ? high : null});
+    found.set(name, {
+      value: own,
+      lower: typeof low === "number" ? low : null,
+      upper: typeof high === "number" ? high : null,
+    });
   }
   return found;
 }
 
 /* How query intervals end, in words. */
 export function intervals(model) {
-  const {length, events} = model.interval, unit = model.clock.unit || "";
+  const {length, events} = model.interval,
+    unit = model.clock.unit || "";
   return length ? `${length} ${length === 1 ? unit.replace(/s$/, "") : unit}`.trim() : events ? `${events} events` : "";
 }
 /* An alert by what raises it. */
@@ -112,7 +126,9 @@ export const color = name => getComputedStyle(document.documentElement).getPrope
 
 /* Rows of a description list: [name, value] pairs. */
 export function describe(list, rows) {
-  list.replaceChildren(...rows.map(([name, value]) => make("div", {}, make("dt", {text: name}), make("dd", {}, value))));
+  list.replaceChildren(
+    ...rows.map(([name, value]) => make("div", {}, make("dt", {text: name}), make("dd", {}, value))),
+  );
 }
 /* An entry of a list of alerts; a click opens its series. */
 export function alertEntry(one, open) {
