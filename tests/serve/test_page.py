@@ -27,8 +27,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="There is no Chromium: 
 HOSTILE = "<img src=x onerror=document.title='hacked'>\u202e"
 ALERTS = ServiceOptions(alerts=(Alert("1", -1.1, -1.2),))
 HUGE = 2**53 + 1
-KNOWN = ("ERR_CONNECTION", "ERR_INCOMPLETE", "401 (Unauthorized)")
-"""What Chromium itself writes to the console of a service that stops, or asks for its token."""
+KNOWN = ("ERR_CONNECTION", "ERR_INCOMPLETE", "401 (Unauthorized)", "404 (Not Found)")
+"""What Chromium itself writes to the console of a service that stops, asks for its token, or lacks a series."""
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +168,10 @@ def test_hostile_ids_numbers_and_texts(ward, opened):
         holds(page, "document.querySelector('#name').textContent == '7' && !document.querySelector('#one.loading')")
         counts.append(page.inner_text("#facts"))
     assert counts[0] != counts[1]
+    page.goto(ward + "#%22no%20such%22")
+    page.wait_for_selector("#gone:not([hidden])")
+    assert "There is no series 'no such'" in page.inner_text("#gone")
+    assert not page.is_visible("#facts")  # those of the series before
     page.fill("#search", "no such")
     page.wait_for_selector("#none:not([hidden])")
     assert page.title().endswith("logcde serve")

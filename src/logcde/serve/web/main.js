@@ -23,6 +23,7 @@ async function theModel() {
 function health(kind, text) {
   at("health").className = kind;
   at("health").textContent = text;
+  document.body.classList.toggle("stale", kind === "bad"); // what is shown is not as of now
 }
 function failed(error) {
   if (error instanceof NoTokenError) return;

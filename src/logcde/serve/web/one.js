@@ -73,7 +73,7 @@ export class OneSeries {
       this.fresh = false;
       at("gone").hidden = !one.error;
       at("gone").textContent = one.error || "";
-      at("one").classList.remove("loading");
+      at("one").classList.toggle("loading", Boolean(one.error)); // nothing of another series is seen meanwhile
       if (!one.error) {
         this.one = one;
         this.draw();
