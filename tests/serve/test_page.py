@@ -128,18 +128,18 @@ def painted(page, plot, expression):
 def test_the_page_follows_a_service_over_a_restart(tmp_path, opened):
     lines, path = history(24), tmp_path / "state.db"
     with service_on(path, options=ALERTS) as service, serving(service) as url:
-        httpx.post(f"{url}observations", json=lines[:12])
+        httpx.post(f"{url}observations", json=lines[:12], timeout=60.0)
         page = opened(url + "#%22p1%22")
         wait_until(lambda: len(rows(page)) == 3)
         holds(page, "document.getElementById('facts').textContent.includes('observations4')")
-        httpx.post(f"{url}observations", json=lines[12:24])
+        httpx.post(f"{url}observations", json=lines[12:24], timeout=60.0)
         holds(page, "document.getElementById('facts').textContent.includes('observations8')")
         told = httpx.get(f"{url}alerts?series=p1").json()["alerts"]
         assert page.locator("#alerts li").count() == len(told) > 0
     page.wait_for_selector("#health.bad")
     with service_on(path, options=ALERTS) as service, serving(service, port=int(url.rstrip("/").rpartition(":")[2])):
         page.wait_for_selector("#health.good")
-        httpx.post(f"{url}observations", json=[GOOD | {"series": "after"}, GOOD | {"time": 100.0}])
+        httpx.post(f"{url}observations", json=[GOOD | {"series": "after"}, GOOD | {"time": 100.0}], timeout=60.0)
         holds(page, "document.getElementById('facts').textContent.includes('observations9')")
         wait_until(lambda: len(rows(page)) == 4)
 
@@ -302,7 +302,7 @@ def test_datetimes_are_on_an_axis_of_time(tmp_path, opened):
             page.keyboard.press("End")
             shown = f"observed at {stamps[-1].replace('T', ' ')}"
             assert page.inner_text("#readout") == shown
-            httpx.post(f"{url}observations", json=GOOD | {"time": "2026-03-29T05:00:00+02:00"})
+            httpx.post(f"{url}observations", json=GOOD | {"time": "2026-03-29T05:00:00+02:00"}, timeout=60.0)
             holds(page, "document.getElementById('facts').textContent.includes('observations5')")
             # The cursor stays where it is on the screen, where the newest observation is now.
             holds(page, "document.getElementById('readout').textContent == 'observed at 2026-03-29 05:00:00+02:00'")
