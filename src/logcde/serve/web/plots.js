@@ -242,24 +242,22 @@ export class Plots {
     this.draw();
   }
 
-  /* The numbers that are seen, and thresholds that are not far from them. Probabilities are from 0 to 1. */
+  /* The numbers that are seen, with thresholds and the model beside where these are not far. Probabilities are from 0 to 1. */
   extent() {
     const shown = this.outputs.filter(name => !this.hidden.has(name));
     const values = this.points
-      .flatMap(x => shown.flatMap(name => Object.values(x.outputs.get(name) || {})).concat(besideRisk(x)))
+      .flatMap(x => shown.flatMap(name => Object.values(x.outputs.get(name) || {})))
       .filter(Number.isFinite);
     if (this.one.prediction?.probabilities) return [-0.02, 1.02];
     if (!values.length) return [0, 1];
-    let low = values.reduce((a, b) => Math.min(a, b)),
-      high = values.reduce((a, b) => Math.max(a, b));
-    const span = high - low || Math.abs(high) || 1;
-    for (const limit of this.thresholds().flatMap(one => [one.raised, one.cleared])) {
-      if (limit > low - span && limit < high + span) {
-        low = Math.min(low, limit);
-        high = Math.max(high, limit);
-      }
-    }
-    const margin = (high - low || span) * 0.08;
+    const least = values.reduce((a, b) => Math.min(a, b)),
+      most = values.reduce((a, b) => Math.max(a, b)),
+      span = most - least || Math.abs(most) || 1;
+    const others = [...this.thresholds().flatMap(one => [one.raised, one.cleared]), ...this.points.map(besideRisk)];
+    const near = others.filter(one => one !== null && one > least - span && one < most + span);
+    const low = near.reduce((a, b) => Math.min(a, b), least),
+      high = near.reduce((a, b) => Math.max(a, b), most),
+      margin = (high - low || span) * 0.08;
     return [low - margin, high + margin];
   }
   thresholds() {
