@@ -33,4 +33,7 @@ def test_built_wheel_holds_the_product_only(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as content:
         tops = {name.split("/")[0] for name in content.namelist()}
+        assert {f"logcde/serve/web/{name}" for name in ("page.html", "main.js", "uplot/LICENSE")} < set(
+            content.namelist()
+        )
     assert {top for top in tops if not top.endswith(".dist-info")} == {"logcde"}

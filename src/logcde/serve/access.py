@@ -11,9 +11,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from logcde.errors import ModelError
 from logcde.serve.answers import refusal
+from logcde.serve.page import STATIC
 
 OPEN = ("/", "/healthz")
-"""Paths that need no token: the page, which asks for one, and whether the service is there."""
+"""Paths that need no token, besides the files of the page: the page, which asks for one, and whether the service is
+there."""
 LEAST_TOKEN = 16
 """Characters of a token."""
 HEADERS = {
@@ -136,7 +138,7 @@ class Guard:
             if origin is not None and origin.partition("://")[2] != host:
                 return refusal(403, f"A page of {origin!r} may not use this service.", "Open the service's own page.")
             return None
-        if path in OPEN:
+        if path in OPEN or path.startswith(STATIC):
             return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
         # Digests have one length, so the comparison tells nothing of the token.

@@ -22,9 +22,10 @@ from logcde.serve.access import Guard, Rate
 from logcde.serve.alerts import numbers_of, risk_of
 from logcde.serve.answers import answer, error_answer, refusal
 from logcde.serve.bodies import BodyError, observations_in, read_body
+from logcde.serve.facts import feed_facts, model_facts, past_alerts, refused_by_reason
 from logcde.serve.feed import BusyError, FailedError, PostFeed
 from logcde.serve.openapi import description
-from logcde.serve.page import page
+from logcde.serve.page import page_file
 from logcde.serve.store import Observation, Outgoing, Query, SeriesRecord, StoreError
 from logcde.serve.worker import Worker
 from logcde.streams.clock import DatetimeClock
@@ -145,6 +146,7 @@ class Handlers:
         if "at" in given or record.predicted is None:
             at = self._stamp(given["at"]) if "at" in given else None
             found |= await self._worker.call(self._service.predict, record.name, at)
+        found["elapsed"] = record.time
         found["history"] = [
             _observed(one) | {"risk": risk} for one, risk in zip(history, self._risks(history), strict=True)
         ]
@@ -201,9 +203,42 @@ class Handlers:
         text = self._service.metrics.text(gauges)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
+    async def model(self, request: Request) -> Response:
+        """The model: channels, outputs, clock, intervals, alerts."""
+        service = self._service
+        return answer(await self._worker.call(model_facts, service._model, service._options.alerts, service.risk))
+
+    async def feeds(self, request: Request) -> Response:
+        """Where observations come from, and what became of them since the service was started."""
+        failure, metrics = self._worker.failure, self._service.metrics.counts
+        feeds = [
+            feed_facts(one, await self._worker.call(self._store.position, one.name), self._feed._waiting, failure)
+            for one in [self._feed]
+        ]
+        counts = await asyncio.to_thread(self._store.counts)
+        letters = await asyncio.to_thread(self._store.dead_letters, LONGEST_PAGE)
+        content = {
+            "feeds": feeds,
+            "series": counts,
+            "observations": metrics["observations", ""],
+            "repeated": metrics["repeated", ""],
+            "refused": refused_by_reason(dict(metrics)),
+            "dead_letters": len(letters),
+            "not_finite": metrics["not_finite", ""],
+            "outside": metrics["outside", ""],
+            "failure": failure,
+        }
+        return answer(content)
+
+    async def alerts(self, request: Request) -> Response:
+        """Alerts of the past, of all series or of one."""
+        given = dict(request.query_params)
+        limit = _whole(given, "limit", 100, LONGEST_PAGE)
+        return answer(await asyncio.to_thread(past_alerts, self._store, given.get("series"), limit))
+
     async def page(self, request: Request) -> Response:
-        """The page that watches the service."""
-        return page()
+        """The page that watches the service, and its files."""
+        return page_file(**request.path_params, known=request.headers.get("if-none-match"))
 
     async def openapi(self, request: Request) -> Response:
         """A description of all this."""
@@ -284,10 +319,14 @@ def application(worker: Worker, limits: Limits, token: str | None, names: tuple[
 
     routes = [
         route("/", handlers.page),
+        route("/static/{name}", handlers.page),
         route("/observations", handlers.observe, "POST"),
         route("/series", handlers.list_series),
         route("/series/{name:rest}", handlers.one_series),
         route("/events", handlers.events),
+        route("/model", handlers.model),
+        route("/feeds", handlers.feeds),
+        route("/alerts", handlers.alerts),
         route("/dead-letters", handlers.dead_letters),
         route("/healthz", handlers.health),
         route("/metrics", handlers.metrics),

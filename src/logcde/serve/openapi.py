@@ -39,7 +39,7 @@ def description(version: str) -> dict[str, Any]:
     """The document, for a version of the package.
 
     >>> sorted(description("1")["paths"])[:3]
-    ['/dead-letters', '/events', '/healthz']
+    ['/alerts', '/dead-letters', '/events']
     """
     observation, json = {"$ref": "#/components/schemas/Observation"}, "application/json"
     answers = {
@@ -87,6 +87,10 @@ def description(version: str) -> dict[str, Any]:
         _query("kind", "Only these.", {"enum": ["prediction", "alert"]}),
         _query("series", "Only those of this series.", {"type": "string"}),
     ]
+    past = [
+        _query("series", "Only those of this series.", {"type": "string"}),
+        _query("limit", "At most so many, up to 1000; 100 by default.", {"type": "integer"}),
+    ]
     return {
         "openapi": "3.1.0",
         "info": {"title": "logcde serve", "version": version},
@@ -95,6 +99,9 @@ def description(version: str) -> dict[str, Any]:
             "/series": {"get": _get("A page of series.", listed)},
             "/series/{id}": {"get": _get("One series: prediction, last observations.", one)},
             "/events": {"get": _get("Predictions and alerts as server-sent events.", followed, "text/event-stream")},
+            "/model": {"get": _get("The model: channels, outputs, clock, query intervals, alerts.", [])},
+            "/feeds": {"get": _get("Feeds: position, lag, what waits; and what was refused since the start.", [])},
+            "/alerts": {"get": _get("Past alerts that are kept, latest first.", past)},
             "/dead-letters": {"get": _get("Refused observations, latest first.", [])},
             "/healthz": {"get": _get("Whether observations can be taken.", [])},
             "/metrics": {"get": _get("Numbers for Prometheus.", [], "text/plain")},
