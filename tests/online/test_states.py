@@ -14,6 +14,7 @@ ARRAYS = [
     np.array(7, np.int32),
     np.array([True, False]),
     np.array([1.0, 2.0], ">f8"),
+    np.array([0.0] * 9 + [-0.0, np.nan, 5e-324]),
 ]
 
 
@@ -34,6 +35,8 @@ def test_arrays_keep_their_type_shape_and_bits(array):
         msgspec.msgpack.encode(msgspec.msgpack.Ext(9, b"")),
         msgspec.msgpack.encode(msgspec.msgpack.Ext(1, b"1234567")),
         msgspec.msgpack.encode(msgspec.msgpack.Ext(3, b"")),
+        msgspec.msgpack.encode(msgspec.msgpack.Ext(4, msgspec.msgpack.encode([9, b"\x80", b"12345678"]))),
+        msgspec.msgpack.encode(msgspec.msgpack.Ext(4, msgspec.msgpack.encode([8, b"\xc0", b"12345678"]))),
         msgspec.msgpack.encode(msgspec.msgpack.Ext(3, msgspec.msgpack.encode(["|O", [1], b"12345678"]))),
         msgspec.msgpack.encode(msgspec.msgpack.Ext(3, msgspec.msgpack.encode(["<f8", [2], b"12345678"]))),
     ],

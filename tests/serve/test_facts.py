@@ -7,7 +7,7 @@ from logcde.serve.facts import ENTRIES_AT_ONCE, past_alerts
 from logcde.serve.store import Outgoing
 from logcde.streams import DatetimeClock
 from tests.cli.streaming import GOOD, a_model, history
-from tests.serve.serving import asked, post, served, service_on
+from tests.serve.serving import asked, lease_of, post, served, service_on
 
 ALERTS = ServiceOptions(alerts=(Alert("1", -1.1, -1.2),))
 
@@ -26,6 +26,7 @@ def test_the_model_is_described(tmp_path):
         found = got(service, "/model")[0].json()
     assert found == {
         "model": "model-1",
+        "beside": None,
         "channels": ["pulse", "temp"],
         "outputs": ["0", "1"],
         "risk": "1",
@@ -55,11 +56,11 @@ def test_feeds_tell_what_became_of_observations(tmp_path):
         "feeds": [
             {
                 "name": "http",
-                "partition": None,
+                "partition": 0,
                 "position": 15,
                 "lag_seconds": 0.0,
                 "waiting": 0,
-                "owner": None,
+                "owner": "this process",
                 "state": "taking",
             }
         ],
@@ -87,7 +88,7 @@ def test_alerts_of_the_past(tmp_path):
         assert (one["alerts"], one["complete"]) == (everything["alerts"][:1], False)
         # Older than what is read at once.
         silence = [Outgoing("prediction", "p1", {}) for _ in range(2 * ENTRIES_AT_ONCE)]
-        service.store.commit(Group("http", outgoing=silence))
+        service.store.commit(Group(lease_of(service), outgoing=silence))
         assert past_alerts(service.store, None, 1000) == everything
 
 

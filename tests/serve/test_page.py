@@ -1,6 +1,8 @@
 """The page in a browser: list, one series, live updates, restarts, hostile ids, 10,000 series, no outside request."""
 
+import asyncio
 import contextlib
+import dataclasses
 import json
 import re
 import shutil
@@ -15,11 +17,10 @@ from logcde.serve import Group, ServiceOptions
 from logcde.serve.alerts import Alert
 from logcde.serve.feed import PostFeed
 from logcde.serve.http import Limits, application
-from logcde.serve.store import SeriesRecord
 from logcde.serve.worker import Worker
 from logcde.streams import DatetimeClock
 from tests.cli.streaming import GOOD, a_model, history
-from tests.serve.serving import post, served, service_on, wait_until
+from tests.serve.serving import lease_of, post, served, service_on, wait_until
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: the page is not tested")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -66,12 +67,16 @@ def opened(browser):
 @contextlib.contextmanager
 def serving(service, token=None, port=0):
     """Serve in a thread of this process; gives the address."""
-    feed = PostFeed()
-    worker = Worker(service, feed)
-    app = application(worker, feed, Limits(), token, ("127.0.0.1",))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=1))
+    worker = Worker(service, PostFeed())
+    app = application(worker, Limits(), token, ("127.0.0.1",))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
+
+    async def run():
+        async with worker.running():
+            await server.serve([connection])
+
     with socket.create_server(("127.0.0.1", port)) as connection:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [connection]})
+        thread = threading.Thread(target=lambda: asyncio.run(run()))
         thread.start()
         try:
             wait_until(lambda: server.started)
@@ -240,7 +245,7 @@ def test_keyboard(ward, opened):
 def test_the_service_pane(ward, opened):
     page = opened(ward)
     page.wait_for_selector("#feeds td")
-    assert page.locator("#feeds td").all_inner_texts()[:3] == ["http", "–", "taking"]
+    assert page.locator("#feeds td").all_inner_texts()[:3] == ["http", "0", "taking"]
     page.wait_for_selector("#letters .letter")
     assert page.locator("#letters .letter").count() == 3
     assert HOSTILE[:-1] in page.inner_text("#letters")
@@ -254,18 +259,12 @@ def test_the_service_pane(ward, opened):
 
 
 def test_attribution_intervals_and_a_model_beside(ward, opened):
-    """With answers to which a model that has them would add."""
+    """With what a model that has bounds, and another one beside it, would add to answers."""
     page = opened(ward)
 
     def add(route):
         answer = route.fetch()
         content = answer.json()
-        if "attribution=1" in route.request.url:
-            parts = [
-                {"channel": "pulse", "begin": 0.0, "end": 2.0, "count": 3, "amount": -0.25},
-                {"channel": "temp", "begin": 4.0, "end": 4.0, "count": 1, "amount": 0.5},
-            ]
-            content["attribution"] = {"output": "1", "parts": parts, "complete": True}
         beside = {"model": "ab" * 32, "prediction": [0.0, -1.0], "risk": -1.0}
         for one in content.get("series", [content]) if isinstance(content.get("series"), list) else [content]:
             one["beside"] = beside
@@ -283,10 +282,11 @@ def test_attribution_intervals_and_a_model_beside(ward, opened):
     wait_until(lambda: "beside it" in (page.get_attribute("#row-0", "title") or ""))
     page.click("#attribute")
     page.wait_for_selector("#parts li")
-    parts = page.locator("#parts li").all_inner_texts()
-    assert [part.split("\n")[0] for part in parts] == ["temp", "pulse"]
-    assert "+0.5" in parts[0]
-    assert "−0.25" in parts[1]
+    told = httpx.get(f"{ward}series/p1?attribution=1", timeout=60.0).json()["attribution"]
+    ranked = sorted(told["parts"], key=lambda one: -abs(one["amount"]))
+    shown = page.locator("#parts li").all_inner_texts()
+    assert [one.split("\n")[0] for one in shown] == [one["channel"] for one in ranked[: len(shown)]]
+    assert {"+", "−"} == {one.split("\n")[1][0] for one in shown}
     wait_until(lambda: painted(page, "#raster", "red - blue") > 60 and painted(page, "#raster", "blue - red") > 60)
 
 
@@ -312,12 +312,12 @@ def test_datetimes_are_on_an_axis_of_time(tmp_path, opened):
 def test_ten_thousand_series_on_a_phone_in_the_dark(tmp_path, opened):
     with service_on(tmp_path / "state.db") as service:
         post(service, GOOD)
-        state = service.store.load("p1").state
+        (known,) = service.store.load(["p1"])
         records = [
-            SeriesRecord(n, f"s{n:05}", state, 0.0, 1e9 + n, 1, 0.1, 0.1, 0.1, [0.0, float(n)], float(n), ())
+            dataclasses.replace(known, key=n, name=f"s{n:05}", prediction=[0.0, float(n)], risk=float(n))
             for n in range(2, 10_001)
         ]
-        service.store.commit(Group("http", series=records))
+        service.store.commit(Group(lease_of(service), series=records))
         with serving(service) as url:
             page = opened(url, color_scheme="dark")
             wait_until(lambda: page.inner_text("#total") == "10,000 series")

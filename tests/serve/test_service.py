@@ -5,13 +5,15 @@ import random
 import sqlite3
 import time
 
+import jax
 import numpy as np
 import pytest
 
 import logcde as lc
-from logcde.errors import ModelError
-from logcde.serve import ServiceOptions
+from logcde.errors import ArtefactError, ModelError, StreamError
+from logcde.serve import ServedModel, ServiceOptions
 from logcde.serve.alerts import Alert
+from logcde.serve.explaining import explained
 from logcde.serve.feed import Delivery
 from logcde.serve.store import Query, Retention, StoreError
 from logcde.streams import DatetimeClock
@@ -340,3 +342,134 @@ def test_damaged_observations_are_refused_each_by_itself(path):
         taken = sum(one.events for one in service.store.page(Query())[1])
         assert 10 < counts["observations", ""] == taken
         assert sum(reasons(service).values()) == sum(one.times for one in service.store.dead_letters(10_000))
+
+
+def test_what_a_prediction_rests_on_is_what_changes_it(path):
+    model, lines = a_model(), history(30)
+    with service_on(path, served(model), ServiceOptions(risk="1")) as service:
+        post(service, *lines)
+        record = service.store.find("p1")
+        found = explained(service.question("p1"), service.store.history(record.key, 500), "1")
+        assert found["output"] == "1"
+        mine = [one for one in lines if one["series"] == "p1"]
+        seen = sorted((one["time"], name) for one in mine for name in one["values"])
+        assert sorted((part["begin"], part["channel"]) for part in found["parts"]) == seen
+        for part in found["parts"]:
+            left = [
+                one | {"values": {n: v for n, v in one["values"].items() if (one["time"], n) != (part["begin"], part["channel"])}}
+                for one in mine
+            ]
+            without = offline(model, [one for one in left if one["values"]], "p1", record.predicted)
+            np.testing.assert_allclose(part["amount"], record.prediction[1] - without[1], rtol=1e-9, atol=1e-9)
+    with service_on(path, served(model), ServiceOptions(risk="1"), retention=Retention(history=5)) as service:
+        with pytest.raises(StreamError, match=r"5 of the 10 observations of this series are kept.*--history"):
+            explained(service.question("p1"), service.store.history(record.key, 500), "1")
+        with pytest.raises(StreamError, match="There is no series 'none'"):
+            service.question("none")
+
+
+def test_two_models_follow_the_same_series_and_are_exchanged(path):
+    """Old, old beside new, new beside old, new: every prediction is that of a model that has seen the whole series."""
+    rule = lc.Partition.every(1.0)
+    models = {"old": a_model(), "new": a_model(rule=rule)}
+    one, two = (served(models[name], name) for name in ("old", "new"))
+    lines = history(48)
+    few = Retention(history=5)
+
+    def expected(name, line):
+        kind = {"rule": rule} if name == "new" else {}
+        return offline(models[name], lines, line["series"], line["time"], **kind)
+
+    with service_on(path, [one], retention=few) as service:
+        post(service, *lines[:12])  # four of each series
+    with service_on(path, [one, two], retention=few) as service:
+        lease = lease_of(service)
+        post(service, *[line for line in lines[12:18] if line["series"] == 7])  # more than are kept
+        service.follow(lease, [name for _, name in service.store.unfollowed(lease, 0, 10)])
+        assert [name for _, name in service.store.unfollowed(lease, 0, 10)] == [7]
+        rest = [line for line in lines[12:24] if line["series"] != 7] + [GOOD | {"series": "fresh"}]
+        for line, answer in zip(rest, post(service, *rest), strict=True):
+            if line["series"] != "fresh":
+                np.testing.assert_allclose(answer["prediction"], expected("old", line), rtol=1e-9, atol=1e-12)
+        latest = {line["series"]: line for line in rest}
+        for name in ("p1", "p2"):
+            record = service.store.find(name)
+            assert record.beside["model"] == "new"
+            np.testing.assert_allclose(
+                record.beside["prediction"], expected("new", latest[name]), rtol=1e-9, atol=1e-12
+            )
+            assert record.beside["risk"] == record.beside["prediction"][1]
+            assert service.store.history(record.key, 1)[0].beside == record.beside["risk"]
+        assert service.store.find(7).beside is None
+    with pytest.raises(ArtefactError, match="1 of its open series have no state of new"), service_on(path, [two]):
+        pass
+    with service_on(path, [two, one], retention=few) as service:
+        rest = lines[24:36]
+        for line, answer in zip(rest, post(service, *rest), strict=True):
+            by = "old" if line["series"] == 7 else "new"
+            known = [one for one in lines if one["series"] != 7 or one not in lines[18:24]]
+            kind = {"rule": rule} if by == "new" else {}
+            found = offline(models[by], known, line["series"], line["time"], **kind)
+            np.testing.assert_allclose(answer["prediction"], found, rtol=1e-9, atol=1e-12)
+        assert service.store.find("p1").beside["model"] == "old"
+        assert post(service, GOOD | {"series": "fresh", "time": 0.9})[0]["prediction"] is not None
+        service.store.archive(lease_of(service), time.time() + 1)
+        assert "error" not in post(service, *[one for one in lines[36:] if one["series"] != 7])[0]
+    with service_on(path, [two]) as service:  # series 7 is archived, so nothing open needs the old one
+        (answer,) = post(service, GOOD | {"series": 7, "time": 99.0})
+        assert answer["reason"] == "damaged"
+        assert "was archived with another model, and has no state of this one. Serve that one as well" in answer["error"]
+
+
+def test_a_model_beside_that_cannot_take_an_observation_leaves_the_series(path):
+    narrow = lc.Schema(("pulse",))
+    model = lc.log_slice(lc.Embedding(depth=2).basis(narrow), hidden=4, outputs=2, key=jax.random.key(0))
+    predictor = lc.Predictor(model, schema=narrow, embedding=lc.Embedding(depth=2), partition=lc.Partition.every(0.5))
+    with service_on(path, [served(), ServedModel(predictor, "narrow")]) as service:
+        post(service, GOOD)
+        assert service.store.find("p1").beside is not None
+        (answer,) = post(service, GOOD | {"time": 0.2, "values": {"temp": 1.0}})
+        assert "error" not in answer
+        assert service.store.find("p1").beside is None
+        assert service.metrics.counts["unfollowed", ""] == 1
+        post(service, GOOD | {"series": "p2", "values": {"temp": 1.0}})
+        assert service.store.find("p2").beside is None
+    with service_on(path, [served()]) as service:
+        assert "error" not in post(service, GOOD | {"time": 0.3})[0]
+
+
+def test_an_observation_in_the_wrong_partition_is_refused(path):
+    with service_on(path) as service:
+        post(service, GOOD)
+        other = next(one for one in service.store.claim("http", [0, 1]).leases if one.partition == 1)
+        service.hold(other)
+        text = json.dumps(GOOD | {"time": 0.2}).encode()
+        ((again, twice),) = service.apply(other, [Delivery([text, text], 1)])
+        assert again["reason"] == twice["reason"] == "misplaced"
+        assert "belongs to partition 0 of the feed, and this observation came in partition 1" in again["error"]
+        assert service.store.find("p1").events == 1
+
+
+def test_continuous_channels_are_served(path):
+    schema, embedding = lc.Schema(("pulse",), continuous=("load",)), lc.Embedding(depth=2)
+    model = lc.log_slice(embedding.basis(schema), hidden=4, outputs=2, key=jax.random.key(0))
+    fresh = lc.Predictor(model, schema=schema, embedding=embedding, partition=lc.Partition.every(0.5))
+    lines = [
+        {"series": "p1", "time": 0.0, "continuous": {"load": 1.0}},
+        {"series": "p1", "time": 0.25, "values": {"pulse": 60.0}, "continuous": {"load": 2.0}},
+        {"series": "p1", "time": 1.25, "values": {"pulse": 70.0}, "continuous": {"load": 0.0}},
+    ]
+    alone = fresh.copy()
+    alone.knot(0.0, {"load": 1.0})
+    for line in lines[1:]:
+        alone.observe(line["time"], line["values"], continuous=line["continuous"])
+    for size in (1, 3):
+        place = path.with_name(f"{size}.db")
+        for begin in range(0, 3, size):
+            with service_on(place, ServedModel(fresh, "m")) as service:
+                answers = post(service, *lines[begin : begin + size])
+        np.testing.assert_array_equal(answers[-1]["prediction"], alone.predict(at=1.25))
+    with service_on(place, [ServedModel(fresh, "m"), ServedModel(fresh, "n")]) as service:
+        service.follow(lease_of(service), ["p1"])
+        (answer,) = post(service, {"series": "p1", "time": 1.5, "continuous": {"load": 3.0}})
+        assert service.store.find("p1").beside["prediction"] == answer["prediction"]

@@ -35,7 +35,8 @@ def encode(state: Any) -> bytes:
     """MessagePack of mappings, lists, texts, numbers, None and arrays of numbers, as `state(arrays=True)` returns them.
 
     Arrays are extensions: 1 is a vector of 8-byte floats, 2 one of 4-byte floats, both little-endian; 3 is
-    MessagePack of the name of the type, the shape and the bytes of any other array.
+    MessagePack of the name of the type, the shape and the bytes of any other array; 4 is a vector of 8-byte floats that
+    are mostly 0: MessagePack of their number, of bits that tell which are not, and of the bytes of these.
 
     >>> decode(encode({"sum": np.array([0.5, np.nan]), "count": 2}))
     {'sum': array([0.5, nan]), 'count': 2}
@@ -53,7 +54,7 @@ def decode(content: bytes) -> Any:
 
 
 _VECTORS = {np.dtype("<f8"): 1, np.dtype("<f4"): 2}
-_OTHER = 3
+_OTHER, _SPARSE = 3, 4
 _KINDS = "fiub"
 
 
@@ -61,6 +62,11 @@ def _extension(array: object) -> msgspec.msgpack.Ext:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in _KINDS:
         raise TypeError(f"{type(array).__name__} is no part of a state")
     code = _VECTORS.get(array.dtype, _OTHER) if array.ndim == 1 else _OTHER
+    if code == 1:
+        some = array.view(np.int64) != 0  # so that -0.0 is kept
+        if 2 * np.count_nonzero(some) < some.size:
+            parts = [some.size, np.packbits(some).tobytes(), array[some].tobytes()]
+            return msgspec.msgpack.Ext(_SPARSE, msgspec.msgpack.encode(parts))
     if code != _OTHER:
         return msgspec.msgpack.Ext(code, array.tobytes())
     little = array.astype(array.dtype.newbyteorder("<"))
@@ -71,6 +77,13 @@ def _array(code: int, content: memoryview) -> np.ndarray:
     for dtype, vector in _VECTORS.items():
         if code == vector:
             return np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
+    if code == _SPARSE:
+        size, bits, numbers = msgspec.msgpack.decode(content, type=tuple[int, bytes, bytes])
+        if not 0 <= size <= 8 * len(bits):
+            raise ValueError(f"there is a vector of {size} numbers in {len(bits)} bytes")
+        found = np.zeros(size)
+        found[np.unpackbits(np.frombuffer(bits, np.uint8), count=size).astype(bool)] = np.frombuffer(numbers, "<f8")
+        return found
     if code != _OTHER:
         raise ValueError(f"there is an extension of kind {code}")
     name, shape, numbers = msgspec.msgpack.decode(content, type=tuple[str, tuple[int, ...], bytes])

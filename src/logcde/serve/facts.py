@@ -5,9 +5,9 @@ from typing import Any
 
 from logcde.online.predictors import predict_together
 from logcde.serve.alerts import Alert, numbers_of
-from logcde.serve.feed import AbstractFeed
 from logcde.serve.live import ServedModel
 from logcde.serve.store import AbstractStore
+from logcde.serve.worker import Worker
 from logcde.streams.clock import Clock, DatetimeClock, NumericClock, unit_name
 from logcde.streams.partition import Every, EveryEvents, Partition
 
@@ -17,19 +17,21 @@ MOST_ENTRIES = 100_000
 """Outgoing entries among which past alerts are looked for."""
 
 
-def model_facts(model: ServedModel, alerts: Sequence[Alert], risk: str | None) -> dict[str, Any]:
+def model_facts(models: Sequence[ServedModel], alerts: Sequence[Alert], risk: str | None) -> dict[str, Any]:
     """The model: checksum, channels, outputs, clock, the rule by which its intervals end, alerts.
 
     Args:
-        model: The model.
+        models: The model, and perhaps another one beside it, of which the checksum is told.
         alerts: Thresholds of outputs.
         risk: The output by which series are sorted; None for the last one.
     """
+    model, *others = models
     predictor = model.predictor
     schema = predictor.schema
     outputs = list(numbers_of(model.to_json(predict_together([predictor.copy()], [None])[0])))
     return {
         "model": model.digest,
+        "beside": others[0].digest if others else None,
         "channels": list(schema.channels),
         "outputs": outputs,
         "risk": risk or outputs[-1],
@@ -72,17 +74,22 @@ def interval_facts(rule: Partition | None, clock: Clock) -> dict[str, Any]:
     }
 
 
-def feed_facts(feed: AbstractFeed, position: int, waiting: int, failure: str | None) -> dict[str, Any]:
-    """A feed: how far it was taken, and what waits."""
-    return {
-        "name": feed.name,
-        "partition": None,
-        "position": position,
-        "lag_seconds": feed.lag,
-        "waiting": waiting,
-        "owner": None,
-        "state": "taking" if failure is None else "failing",
-    }
+def feed_facts(worker: Worker) -> list[dict[str, Any]]:
+    """The partitions of the feed: how far those that this process has were taken, and what waits; and the others."""
+    feed, held = worker.feed, {lease.partition: lease for lease in worker.leases}
+    state = "taking" if worker.failure is None else "failing"
+    return [
+        {
+            "name": feed.name,
+            "partition": partition,
+            "position": None if lease is None else worker.position(lease),
+            "lag_seconds": None if lease is None else feed.lag(lease),
+            "waiting": None if lease is None else feed.waiting(lease),
+            "owner": "another process" if lease is None else "this process",
+            "state": "elsewhere" if lease is None else state,
+        }
+        for partition, lease in ((number, held.get(number)) for number in feed.partitions)
+    ]
 
 
 def refused_by_reason(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:

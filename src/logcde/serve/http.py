@@ -22,6 +22,7 @@ from logcde.serve.access import Guard, Rate
 from logcde.serve.alerts import numbers_of, risk_of
 from logcde.serve.answers import answer, error_answer, refusal
 from logcde.serve.bodies import BodyError, observations_in, read_body
+from logcde.serve.explaining import explained
 from logcde.serve.facts import feed_facts, model_facts, past_alerts, refused_by_reason
 from logcde.serve.feed import BusyError, FailedError, PostFeed
 from logcde.serve.openapi import description
@@ -83,6 +84,7 @@ class Handlers:
         self._feed, self._limits = worker.feed, limits
         self._rate = None if limits.rate is None else Rate(limits.rate)
         self._subscribers = 0
+        self._explaining = asyncio.Lock()
 
     async def observe(self, request: Request) -> Response:
         """Take observations; answered once they are durable."""
@@ -146,11 +148,23 @@ class Handlers:
         if "at" in given or record.predicted is None:
             at = self._stamp(given["at"]) if "at" in given else None
             found |= await self._worker.call(self._service.predict, record.name, at)
+        if given.get("attribution") in ("1", "true"):
+            found["attribution"] = await self._explained(record)
         found["elapsed"] = record.time
         found["history"] = [
             _observed(one) | {"risk": risk} for one, risk in zip(history, self._risks(history), strict=True)
         ]
         return answer(found)
+
+    async def _explained(self, record: SeriesRecord) -> dict[str, Any]:
+        """On which observations a prediction rests; one series at a time, beside the engine."""
+        question = await self._worker.call(self._service.question, record.name)
+        async with self._explaining:
+            history = await asyncio.to_thread(self._store.history, record.key, question.events)
+            try:
+                return await asyncio.to_thread(explained, question, history, self._service.risk)
+            except LogcdeError as error:
+                return {"error": str(error)}
 
     async def dead_letters(self, request: Request) -> Response:
         """Observations that were refused, latest first."""
@@ -206,19 +220,15 @@ class Handlers:
     async def model(self, request: Request) -> Response:
         """The model: channels, outputs, clock, intervals, alerts."""
         service = self._service
-        return answer(await self._worker.call(model_facts, service._model, service._options.alerts, service.risk))
+        return answer(await self._worker.call(model_facts, service.models, service.options.alerts, service.risk))
 
     async def feeds(self, request: Request) -> Response:
         """Where observations come from, and what became of them since the service was started."""
         failure, metrics = self._worker.failure, self._service.metrics.counts
-        feeds = [
-            feed_facts(one, await self._worker.call(self._store.position, one.name), self._feed._waiting, failure)
-            for one in [self._feed]
-        ]
         counts = await asyncio.to_thread(self._store.counts)
         letters = await asyncio.to_thread(self._store.dead_letters, LONGEST_PAGE)
         content = {
-            "feeds": feeds,
+            "feeds": feed_facts(self._worker),
             "series": counts,
             "observations": metrics["observations", ""],
             "repeated": metrics["repeated", ""],

@@ -78,6 +78,7 @@ def description(version: str) -> dict[str, Any]:
     one = [
         {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}},
         _query("at", "Predict as if the series ended at this stamp.", {"type": "string"}),
+        _query("attribution", "1 to add on which observations the current prediction rests.", {"type": "string"}),
         _query("history", "Add so many last observations, up to 5000; 100 by default.", {"type": "integer"}),
         _query("id", "`text` or `number`, if there are series with both.", {"enum": ["text", "number"]}),
     ]

@@ -17,6 +17,7 @@ from logcde.errors import StreamError, Where
 from logcde.online.lines import Id, Stamp, time_of
 from logcde.online.rules import unknown_series
 from logcde.serve.alerts import Alert
+from logcde.serve.explaining import Question
 from logcde.serve.feed import Answer, Delivery
 from logcde.serve.live import LiveSeries, SeriesCache, ServedModel, followed
 from logcde.serve.metrics import Metrics
@@ -123,11 +124,7 @@ class Service:
         Raises:
             StreamError: There is no such series, or no prediction at that stamp.
         """
-        self._taking.current = name
-        self._cache.refetch(name)
-        live = self._cache.load(name)
-        if live is None:
-            raise unknown_series(name)
+        live = self._asked(name)
         stamp = live.stamp if at is None else at
         try:
             found = self._predicting.one(live, time_of(stamp, live.series.clock))
@@ -136,6 +133,23 @@ class Service:
         self.metrics.add("predictions", "request")
         self._cache.trim()
         return {"series": name, "time": stamp, "prediction": found}
+
+    def question(self, name: Id) -> Question:
+        """What is to be known to explain the current prediction of a series, which may take long, in another thread.
+
+        Raises:
+            StreamError: There is no such series.
+        """
+        return Question.about(self._asked(name), self.models)
+
+    def _asked(self, name: Id) -> LiveSeries:
+        """A series as it is now, also one of another process."""
+        self._taking.current = name
+        self._cache.refetch(name)
+        live = self._cache.load(name)
+        if live is None:
+            raise unknown_series(name)
+        return live
 
     def refresh(self, lease: Lease, names: Sequence[Id]) -> None:
         """Predict series of a partition as of now, all together, though nothing was observed.

@@ -160,13 +160,12 @@ export class OneSeries {
         found = one.attribution;
       if (this.id !== id) return;
       if (!found || found.error || one.error)
-        this.rest(one.error || found?.error || "This service does not attribute predictions.", null);
+        this.rest(one.error || found?.error || "The service does not answer this.", null);
       else
         this.rest(
           [
             `${visible(found.output)} for ${shownStamp(one.time)}: red raises it, blue lowers it.`,
             found.parts.length > PARTS && `The ${PARTS} largest of ${found.parts.length} parts.`,
-            !found.complete && "There are more parts, which are not known.",
           ]
             .filter(Boolean)
             .join(" "),

@@ -44,6 +44,7 @@ export class ServiceView {
       this.alerts = past.alerts;
       describe(at("model"), [
         ["model", model.model.slice(0, 16)],
+        ...(model.beside ? [["beside it", model.beside.slice(0, 16)]] : []),
         ["sorted by", visible(model.risk)],
         ["channels", some(model.channels)],
         ["outputs", some(model.outputs)],
@@ -100,9 +101,9 @@ export class ServiceView {
           make("td", {text: visible(one.name)}),
           make("td", {text: one.partition ?? "–"}),
           make("td", {class: one.state === "failing" ? "bad" : "", text: visible(one.state)}),
-          figure(one.position.toLocaleString("en")),
-          figure(one.waiting.toLocaleString("en")),
-          figure(`${one.lag_seconds.toFixed(1)} s`),
+          figure(one.position?.toLocaleString("en") ?? "–"),
+          figure(one.waiting?.toLocaleString("en") ?? "–"),
+          figure(one.lag_seconds === null ? "–" : `${one.lag_seconds.toFixed(1)} s`),
           make("td", {text: visible(one.owner ?? "–")}),
         ),
       ),
