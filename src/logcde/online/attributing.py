@@ -95,9 +95,9 @@ def attribute_online(
     known = [one for one in known if one.time <= until]
     if not known:
         return []
-    rows = np.array([one.row for one in known])
-    parts = _parts(~np.isnan(rows), fresh.schema.channels, most)
-    part_of = np.full(rows.shape, -1)
+    seen = ~np.isnan([one.row for one in known])
+    parts = _parts(seen, fresh.schema.channels, most)
+    part_of = np.full(seen.shape, -1)
     for place, (channel, chosen) in enumerate(parts):
         part_of[chosen, channel] = place
     whole, without = fresh.copy(), dict[int, AbstractPredictor]()
@@ -116,13 +116,15 @@ def attribute_online(
             whole.knot(time_on(clock, stamp), values)
         for number, event in enumerate(known):
             close_until(event.time)
-            for place in np.setdiff1d(part_of[number], [-1, *without]).tolist():
+            here = {*part_of[number].tolist()} - {-1}
+            for place in here - without.keys():
                 without[place] = whole.copy()  # nothing is missing before the first observation of its part
-            for place, one in without.items():
-                row = np.where(part_of[number] == place, np.nan, rows[number])
+            for place in here:
+                row = np.where(part_of[number] == place, np.nan, event.row)
                 if not np.isnan(row).all():
-                    one.observe(event.time, row, event.terms)
-            whole.observe(event.time, rows[number], event.terms)
+                    without[place].observe(event.time, row, event.terms)
+            for one in (whole, *(without[place] for place in without.keys() - here)):
+                one.observe(event.time, event.row, event.terms)
         close_until(until)
         replays = [whole, *(without[place] for place in range(len(parts)))]
         found = [float(of(one)) for one in whole.predict_each(replays, [until] * len(replays))]
