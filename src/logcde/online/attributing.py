@@ -88,7 +88,9 @@ def attribute_online(
     if fresh.last != -math.inf:
         raise ModelError("This predictor has observed something already.", "Give one that `begin` returns.")
     # Times, not stamps: without its first event, a series with an origin of its own would begin later.
-    clock = begun_by(fresh.schema.clock, events[0][0]) if events else fresh.schema.clock
+    clock = fresh.schema.clock
+    for stamp, *_ in [*knots, *events][:1]:
+        clock = begun_by(clock, stamp)
     read = (Event(time_on(clock, stamp), row_of(fresh.schema, values), *terms) for stamp, values, *terms in events)
     known = sorted(read, key=lambda event: event.time)
     until = time_on(clock, at) if at is not None else Time(known[-1].time if known else 0.0)
