@@ -127,6 +127,13 @@ def test_the_origin_stays_when_the_first_event_is_left_out(clock):
     expected = attribute_online(lc.Predictor(a_model()), events, 1.25)
     far = lc.Predictor(a_model(schema=Schema(("a", "b"), clock)))
     assert attribute_online(far, [(stamp(time), values) for time, values in events], stamp(1.25)) == expected
+    moving = [
+        lc.Predictor(a_model(schema=Schema(("a", "b"), one, continuous=("load",)))) for one in (NumericClock(), clock)
+    ]
+    expected = attribute_online(moving[0], events[1:], 1.25, knots=[(0.0, [1.0]), (2.0, [3.0])])
+    knots = [(stamp(0.0), [1.0]), (stamp(2.0), [3.0])]
+    far_events = [(stamp(time), values) for time, values in events[1:]]
+    assert attribute_online(moving[1], far_events, stamp(1.25), knots=knots) == expected
 
 
 def test_replays_warn_of_nothing():

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import random
 import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -292,6 +293,7 @@ def main():
     given.add_argument("--doubling", action="store_true", help="let workers forget how far they are: must fail")
     options = given.parse_args()
     jax.config.update("jax_enable_x64", True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the servers as well
     faults = Faults(
         kills=options.kills, stops=options.stops, postgres=options.servers, nats=options.servers,
         doubling=options.doubling,

@@ -356,7 +356,12 @@ def test_what_a_prediction_rests_on_is_what_changes_it(path):
         assert sorted((part["begin"], part["channel"]) for part in found["parts"]) == seen
         for part in found["parts"]:
             left = [
-                one | {"values": {n: v for n, v in one["values"].items() if (one["time"], n) != (part["begin"], part["channel"])}}
+                one
+                | {
+                    "values": {
+                        n: v for n, v in one["values"].items() if (one["time"], n) != (part["begin"], part["channel"])
+                    }
+                }
                 for one in mine
             ]
             without = offline(model, [one for one in left if one["values"]], "p1", record.predicted)
@@ -418,7 +423,9 @@ def test_two_models_follow_the_same_series_and_are_exchanged(path):
     with service_on(path, [two]) as service:  # series 7 is archived, so nothing open needs the old one
         (answer,) = post(service, GOOD | {"series": 7, "time": 99.0})
         assert answer["reason"] == "damaged"
-        assert "was archived with another model, and has no state of this one. Serve that one as well" in answer["error"]
+        assert (
+            "was archived with another model, and has no state of this one. Serve that one as well" in answer["error"]
+        )
 
 
 def test_a_model_beside_that_cannot_take_an_observation_leaves_the_series(path):

@@ -22,6 +22,9 @@ from logcde.streams import Clock, Schema
 from logcde.streams.labels import read_row
 from logcde.streams.series_clock import begun_by, own_origin, shown, time_on, with_origin_number
 
+AT_ONCE = 64
+"""Events that are scaled together."""
+
 
 class OnlineFeatures(AbstractOnlineFeatures):
     """Follows one series and computes its features at any time.
@@ -46,6 +49,8 @@ class OnlineFeatures(AbstractOnlineFeatures):
     def __init__(self, features: AbstractWindowed) -> None:
         self._features = features
         self._sums = ChannelSums.empty(len(features.schema.channels), features.width)
+        # Events that are checked only. Scaling many at once takes little longer than scaling one.
+        self._new: list[tuple[float, np.ndarray]] = []
         # An event at the end of a window belongs to the next one, unless the series ends there. So it waits.
         self._waiting: list[tuple[float, np.ndarray]] = []
         self._outside, self._observations = 0, 0
@@ -61,15 +66,26 @@ class OnlineFeatures(AbstractOnlineFeatures):
         check_later(clock, time, self.last)
         if np.isnan(row).all():
             return
-        windows = _count(time, self._features.width)
-        if self._waiting and windows > self._window(self._waiting[0][0]):
-            self._take_waiting()
-        self._waiting.append((time, self._features.scaler.row(row)))
-        self._outside += int(self._features.scaler.outside(row).sum())
-        self._observations += int((~np.isnan(row)).sum())
-        if windows > self._window(time):
-            self._take_waiting()
+        self._new.append((time, row.copy()))
         self.last, self.clock = time, clock
+        if len(self._new) >= AT_ONCE:
+            self._take_new()
+
+    def _take_new(self) -> None:
+        if not self._new:
+            return
+        times, new = zip(*self._new, strict=True)
+        self._new = []
+        rows, scaler, width = np.array(new), self._features.scaler, self._features.width
+        self._outside += int(scaler.outside(rows).sum())
+        self._observations += int((~np.isnan(rows)).sum())
+        for time, row in zip(times, scaler.row(rows), strict=True):
+            windows = _count(time, width)
+            if self._waiting and windows > self._window(self._waiting[0][0]):
+                self._take_waiting()
+            self._waiting.append((time, row))
+            if windows > self._window(time):
+                self._take_waiting()
 
     def check(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
         """Refuse an event that no series can have: a stamp before 0 or far beyond all training, or infinite values."""
@@ -102,11 +118,13 @@ class OnlineFeatures(AbstractOnlineFeatures):
 
     def write(self, end: float, sums: Float64[np.ndarray, "channel window quantity"]) -> None:
         """Write the sums over windows as if the series ended at a time, into zeros."""
+        self._take_new()
         self._sums.write(sums, self._waiting, end)
 
     @property
     def strangeness(self) -> Float64[np.ndarray, "series"]:
         """The share of observations that lie outside of the range of training."""
+        self._take_new()
         return strangeness_of(np.array([self._outside]), np.array([self._observations]))
 
     @property
@@ -124,16 +142,18 @@ class OnlineFeatures(AbstractOnlineFeatures):
         """Number of windows to which no later event adds anything."""
         if self.last == -math.inf:
             return 0
+        self._take_new()
         return max(self._window(self.last) - bool(self._waiting), 0)
 
     def copy(self) -> "OnlineFeatures":
         """An independent series that has observed the same."""
         other = copy.copy(self)
-        other._sums, other._waiting = self._sums.copy(), self._waiting.copy()
+        other._sums, other._waiting, other._new = self._sums.copy(), self._waiting.copy(), self._new.copy()
         return other
 
     def state(self, arrays: bool = False) -> dict[str, Any]:
         """All that was observed, in numbers, lists and, if allowed, arrays, without windows that are zero."""
+        self._take_new()
         return {
             "digest": self._features.digest,
             "last": None if self.last == -math.inf else self.last,
@@ -151,7 +171,7 @@ class OnlineFeatures(AbstractOnlineFeatures):
                 "Restore it with the same model.",
             )
         sums = ChannelSums.restored(state["sums"], len(self._features.schema.channels), self._features.width)
-        self._waiting = [(float(time), _decode(row)) for time, row in state["waiting"]]
+        self._new, self._waiting = [], [(float(time), _decode(row)) for time, row in state["waiting"]]
         self._outside, self._observations = map(int, state["outside"])
         self._sums, self.last = sums, -math.inf if state["last"] is None else float(state["last"])
         self.clock = with_origin_number(self._features.schema.clock, state.get("origin"))
@@ -276,6 +296,8 @@ def row_of(schema: Schema, values: Mapping[str, float] | Numbers) -> Float64[np.
     >>> row_of(Schema(("pulse", "temp")), {"temp": 37.0})
     array([nan, 37.])
     """
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == 1:
+        return values  # the common case, as fast as possible
     return read_row(schema.places, values)
 
 

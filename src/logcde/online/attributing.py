@@ -88,16 +88,18 @@ def attribute_online(
     if fresh.last != -math.inf:
         raise ModelError("This predictor has observed something already.", "Give one that `begin` returns.")
     # Times, not stamps: without its first event, a series with an origin of its own would begin later.
-    clock = begun_by(fresh.schema.clock, events[0][0]) if events else fresh.schema.clock
+    clock = fresh.schema.clock
+    for stamp, *_ in [*knots, *events][:1]:
+        clock = begun_by(clock, stamp)
     read = (Event(time_on(clock, stamp), row_of(fresh.schema, values), *terms) for stamp, values, *terms in events)
     known = sorted(read, key=lambda event: event.time)
     until = time_on(clock, at) if at is not None else Time(known[-1].time if known else 0.0)
     known = [one for one in known if one.time <= until]
     if not known:
         return []
-    rows = np.array([one.row for one in known])
-    parts = _parts(~np.isnan(rows), fresh.schema.channels, most)
-    part_of = np.full(rows.shape, -1)
+    seen = ~np.isnan([one.row for one in known])
+    parts = _parts(seen, fresh.schema.channels, most)
+    part_of = np.full(seen.shape, -1)
     for place, (channel, chosen) in enumerate(parts):
         part_of[chosen, channel] = place
     whole, without = fresh.copy(), dict[int, AbstractPredictor]()
@@ -116,13 +118,15 @@ def attribute_online(
             whole.knot(time_on(clock, stamp), values)
         for number, event in enumerate(known):
             close_until(event.time)
-            for place in np.setdiff1d(part_of[number], [-1, *without]).tolist():
+            here = {*part_of[number].tolist()} - {-1}
+            for place in here - without.keys():
                 without[place] = whole.copy()  # nothing is missing before the first observation of its part
-            for place, one in without.items():
-                row = np.where(part_of[number] == place, np.nan, rows[number])
+            for place in here:
+                row = np.where(part_of[number] == place, np.nan, event.row)
                 if not np.isnan(row).all():
-                    one.observe(event.time, row, event.terms)
-            whole.observe(event.time, rows[number], event.terms)
+                    without[place].observe(event.time, row, event.terms)
+            for one in (whole, *(without[place] for place in without.keys() - here)):
+                one.observe(event.time, event.row, event.terms)
         close_until(until)
         replays = [whole, *(without[place] for place in range(len(parts)))]
         found = [float(of(one)) for one in whole.predict_each(replays, [until] * len(replays))]

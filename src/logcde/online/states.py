@@ -79,10 +79,13 @@ def _array(code: int, content: memoryview) -> np.ndarray:
             return np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
     if code == _SPARSE:
         size, bits, numbers = msgspec.msgpack.decode(content, type=tuple[int, bytes, bytes])
-        if not 0 <= size <= 8 * len(bits):
+        if size != 8 * len(bits) - (-size % 8):
             raise ValueError(f"there is a vector of {size} numbers in {len(bits)} bytes")
+        some = np.unpackbits(np.frombuffer(bits, np.uint8), count=size).astype(bool)
+        if 8 * np.count_nonzero(some) != len(numbers):
+            raise ValueError(f"there are {np.count_nonzero(some)} numbers in {len(numbers)} bytes")
         found = np.zeros(size)
-        found[np.unpackbits(np.frombuffer(bits, np.uint8), count=size).astype(bool)] = np.frombuffer(numbers, "<f8")
+        found[some] = np.frombuffer(numbers, "<f8")
         return found
     if code != _OTHER:
         raise ValueError(f"there is an extension of kind {code}")

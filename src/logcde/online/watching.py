@@ -23,7 +23,7 @@ _silent = contextvars.ContextVar("silent", default=False)
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Within this context, watches say nothing and take no note of it: series are replayed that were judged before."""
+    """Within this context, watches take no notice of anything: what is replayed was judged before."""
     token = _silent.set(True)
     try:
         yield
@@ -81,7 +81,7 @@ class RangeWatch:
 
     def take(self, time: float, row: Float64[np.ndarray, "_"]) -> None:
         """Take one event: the value of each channel, NaN where not observed. Late events do not count."""
-        if not time > self._newest or np.isnan(row).all():
+        if _silent.get() or not time > self._newest or np.isnan(row).all():
             return
         ranges = self._ranges
         if math.isnan(self._first):

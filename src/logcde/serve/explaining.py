@@ -1,7 +1,7 @@
 """On which observations of a series its current prediction rests, as far as all of them are kept."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,11 +78,11 @@ def explained(question: Question, history: Sequence[Observation], risk: str | No
 
     parts = attribute_online(
         model.predictor.begin(series.static),
-        [(time, one.values, one.terms) for time, one in kept if any(x is not None for x in one.values.values())],
+        [(time, seen, one.terms) for time, one in kept if (seen := _numbers(one.values))],
         Time(max(question.time, float(time_of(question.at, series.clock)))),
         of=of,
         most=max(PARTS, len(model.predictor.schema.channels)),
-        knots=[(time, one.continuous) for time, one in kept if one.continuous is not None],
+        knots=[(time, _numbers(one.continuous)) for time, one in kept if one.continuous is not None],
     )
     return {
         "output": output,
@@ -90,3 +90,8 @@ def explained(question: Question, history: Sequence[Observation], risk: str | No
             {**dataclasses.asdict(one), "begin": series.stamp(one.begin), "end": series.stamp(one.end)} for one in parts
         ],
     }
+
+
+def _numbers(values: Mapping[str, float | int | None]) -> dict[str, float]:
+    """What was observed."""
+    return {name: float(value) for name, value in values.items() if value is not None}
