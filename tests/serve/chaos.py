@@ -9,6 +9,7 @@ import asyncio
 import collections
 import contextlib
 import dataclasses
+import itertools
 import json
 import random
 import signal
@@ -32,6 +33,8 @@ from tests.serve.servers import Nats, Postgres, running
 from tests.serve.serving import POINTS, Server
 
 PARTITIONS = 4
+TOGETHER = 20
+"""Messages that are read at once."""
 WINDOW = 0.5
 """Of reordering, so that an event that is taken twice is not refused."""
 DOUBLING = """
@@ -133,7 +136,7 @@ class Workers:
 
     def signal(self, what):
         """Send a signal to one that runs; returns it."""
-        server = self._chance.choice(self.servers)
+        server = self._chance.choice([one for one in self.servers if one.process.poll() is None] or self.servers)
         server.process.send_signal(what)
         return server
 
@@ -188,18 +191,24 @@ async def insist(call):
 async def publish(url, events, seconds, over):
     """Publish events over so many seconds, each once, by its place, which the broker knows to be taken.
 
-    The last quarter comes slowly while faults are still to happen.
+    Partitions are published side by side, each in order. The last quarter comes slowly while faults are to happen.
     """
     connection = await nats.connect(url, max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=_quiet)
     context = connection.jetstream(timeout=2)
     began = time.monotonic()
-    for number, one in enumerate(events):
-        subject, content = f"vitals.{partition_of(one['series'], PARTITIONS)}", json.dumps(one).encode()
-        await insist(lambda s=subject, c=content, n=number: context.publish(s, c, headers={"Nats-Msg-Id": str(n)}))
-        ahead = number / len(events) * seconds - (time.monotonic() - began)
-        if ahead > 0 or number > 0.75 * len(events):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(over.wait(), max(ahead, 0.1))
+
+    async def publish_partition(partition):
+        for number, one in enumerate(events):
+            if partition_of(one["series"], PARTITIONS) != partition:
+                continue
+            content, named = json.dumps(one).encode(), {"Nats-Msg-Id": str(number)}
+            await insist(lambda c=content, n=named: context.publish(f"vitals.{partition}", c, headers=n))
+            ahead = number / len(events) * seconds - (time.monotonic() - began)
+            if ahead > 0 or number > 0.75 * len(events):
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(over.wait(), max(ahead, 0.1))
+
+    await asyncio.gather(*map(publish_partition, range(PARTITIONS)))
     await connection.close()
 
 
@@ -212,13 +221,15 @@ async def received(url, count, patience):
     connection = await nats.connect(url, max_reconnect_attempts=-1, reconnect_time_wait=0.2, error_cb=_quiet)
     context, found, last, place = connection.jetstream(timeout=2), [], time.monotonic(), 1
     while len(found) < count + 50 and time.monotonic() - last < (patience if len(found) < count else 2.0):
-        try:
-            message = await context.get_msg("risk", place)
-        except (nats.errors.Error, OSError, TimeoutError):
+        some = await asyncio.gather(
+            *(context.get_msg("risk", place + number) for number in range(TOGETHER)), return_exceptions=True
+        )
+        there = list(itertools.takewhile(lambda one: not isinstance(one, BaseException), some))
+        found += [json.loads(message.data) for message in there]
+        if there:
+            last, place = time.monotonic(), place + len(there)
+        else:
             await asyncio.sleep(0.05)
-            continue
-        found.append(json.loads(message.data))
-        last, place = time.monotonic(), place + 1
     await connection.close()
     return found
 

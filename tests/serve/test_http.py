@@ -207,10 +207,10 @@ def test_rates_and_waiting_posts_are_limited(service):
         service,
         ("POST", "/observations", {"json": [GOOD | {"time": n / 100 + 0.01} for n in range(20)]}),
         ("POST", "/observations", {"json": GOOD}),
-        limits=Limits(rate=10.0),
+        limits=Limits(rate=0.01),
     )
     assert late.status_code == 200
-    assert (soon.status_code, soon.headers["retry-after"]) == (429, "1")
+    assert (soon.status_code, int(soon.headers["retry-after"]) > 1000) == (429, True)
     assert "Send these again" in soon.json()["error"]
     (many,) = statuses(service, ("POST", "/observations", {"json": [GOOD] * 3}), feed=PostFeed(waiting=2))
     assert (many.status_code, "at most 2" in many.json()["error"]) == (413, True)
