@@ -81,7 +81,10 @@ class LiveSeries:
 
     def record(self, states: tuple[bytes | None, ...]) -> SeriesRecord:
         """What a store keeps of it."""
-        return SeriesRecord(states=states, **{name: getattr(self, name) for name in RECORDED})
+        return SeriesRecord(
+            self.key, self.name, self.partition, states, self.revision, self.began, self.updated, self.events,
+            self.stamp, self.time, self.predicted, self.prediction, self.risk, self.alerts, self.beside, self.archived,
+        )  # fmt: skip
 
     def time_at(self, now: float, rate: float | None) -> Time:
         """The time of the series at a moment in seconds since 1970, never before what is known of it.

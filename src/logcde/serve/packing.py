@@ -3,6 +3,7 @@
 Decoding gives what `AbstractPredictor.state(arrays=True)` returned, to the bit, and cannot run code.
 """
 
+import functools
 import hashlib
 import zlib
 from typing import Any
@@ -58,5 +59,11 @@ def unpack(content: bytes, model: str, series: bytes) -> Any:
 
 
 def _digest(content: bytes, model: str, series: bytes) -> bytes:
-    key = hashlib.sha256(b"%d:%s%s" % (len(model), model.encode(), series)).digest()
-    return hashlib.blake2b(content, digest_size=DIGEST, key=key).digest()
+    keyed = hashlib.blake2b(b"%d:%s" % (len(series), series), digest_size=DIGEST, key=_key(model))
+    keyed.update(content)
+    return keyed.digest()
+
+
+@functools.lru_cache
+def _key(model: str) -> bytes:
+    return hashlib.sha256(model.encode()).digest()

@@ -44,7 +44,9 @@ class Predicting:
         Raises:
             StreamError: The series is known beyond that time.
         """
-        return self._to_json(live.model, live.series.predictor.predict(at))
+        outputs = live.series.predictor.predict(at)
+        self._check_finite([outputs])
+        return self._models[live.model].to_json(outputs)
 
     def due(self, work: Work) -> None:
         """Make all predictions that are due, together."""
@@ -70,8 +72,9 @@ class Predicting:
         found: list[Any] = [None] * len(due)
         followers = {n: one for n, due_ in enumerate(due) if (one := due_.live.followers[place]) is not None}
         outputs = predict_together([one.predictor for one in followers.values()], [times[n] for n in followers])
+        self._check_finite(outputs)
         for number, output in zip(followers, outputs, strict=True):
-            found[number] = self._to_json(place, output)
+            found[number] = self._models[place].to_json(output)
         return found
 
     def _beside(self, live: LiveSeries, found: Sequence[Any]) -> dict[str, Any] | None:
@@ -99,7 +102,6 @@ class Predicting:
                 work.counts["alerts", change] += 1
         live.alerts = tuple(names)
 
-    def _to_json(self, place: int, outputs: np.ndarray) -> Any:
-        if not np.isfinite(outputs).all():
-            self._metrics.add("not_finite")
-        return self._models[place].to_json(outputs)
+    def _check_finite(self, outputs: Sequence[np.ndarray]) -> None:
+        lost = int(np.sum(~np.isfinite(outputs).all(axis=1))) if len(outputs) else 0
+        self._metrics.add("not_finite", count=lost)

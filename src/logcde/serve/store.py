@@ -50,7 +50,7 @@ class Progress:
     published: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(slots=True)
 class SeriesRecord:
     """A series as it is kept.
 
