@@ -165,6 +165,7 @@ class Worker:
             taken = await asyncio.shield(held.group)
             if held.fenced:
                 await self._end(lease)
+                await self.call(self.service.store.release, lease)
                 return
             if not taken and self.feed.replays:
                 await self._rewind(lease)
