@@ -138,7 +138,7 @@ def test_continuous_channels(stream):
     lines = [
         {"series": "p1", "time": 0.0, "continuous": path[0]},
         GOOD | {"time": 0.7, "continuous": path[1]},
-        {"series": "p1", "time": 4, "continuous": path[2]},
+        {"series": "p1", "time": 4, "values": {"pulse": None}, "continuous": path[2]},
         GOOD | {"time": 1.75},
         {"series": "p1", "predict": 3.5},
     ]

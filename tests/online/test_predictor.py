@@ -17,6 +17,7 @@ import logcde as lc
 from logcde.embedding import EmbeddingSpec
 from logcde.errors import ModelError, StreamError
 from logcde.flows import LinearDynamics
+from logcde.online.predictors import predict_together
 from logcde.online.serving import CompiledServingModel, LinearServingModel, serving_model
 from logcde.online.states import decode, encode
 from logcde.streams import DatetimeClock, NumericClock, Schema, Term
@@ -196,6 +197,25 @@ def test_predictors_equal_single_predictors(serve, count):
     np.testing.assert_allclose(many.predict(4.0, series=[0]), singles[0].predict(4.0)[None], rtol=1e-12)
     many.remove(0)
     assert many.ids == tuple(range(1, count))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_series_in_any_state_are_predicted_together_to_the_bit(depth):
+    """New, at the start, within an interval, at its end, after its end, and far behind."""
+    embedding = lc.Embedding(depth=depth)
+    fresh = lc.Predictor(a_model(lc.Mean(), embedding=embedding), partition=RULES["every"])
+    times = [[], [0.0], [0.1], [0.1, 0.25], [0.1, 0.3], [0.05, 0.1, 0.25, 2.0]]
+    many = []
+    for own in times:
+        one = fresh.copy()
+        for number, time in enumerate(own):
+            one.observe(time, [1.0 + number, 2.0 if number % 2 else np.nan])
+        many.append(one)
+    for at in ([None] * 6, [0.0, 0.0, 0.25, 0.25, 7.0, 2.0], [0.3, 0.25, 0.5, 0.6, 0.3, 2.25]):
+        alone = [one.copy().predict(time) for one, time in zip(many, at, strict=True)]
+        np.testing.assert_array_equal(predict_together(many, at), alone)
+    with pytest.raises(StreamError, match="known up to 2.0 already"):
+        predict_together(many, [2.0, 2.0, 2.0, 2.0, 2.0, 1.0])
 
 
 def test_long_gap_ends_many_empty_intervals():

@@ -104,7 +104,9 @@ class Session:
         self._rules.observe(line, event)
         if known is None:
             self._series[name] = event.series
-        if self._when is When.EVENT and line.values:
+        assert line.values is not None
+        observes = event.continuous is None or any(value is not None for value in line.values.values())
+        if self._when is When.EVENT and observes:
             lines.append(self._prediction(name, event.stamp, event.series.predictor.predict(event.time)))
         return lines
 

@@ -4,6 +4,7 @@ Offline, a path is known up to the horizon of its series; online, up to its last
 intervals may end, and events may be, anywhere. Pieces that the series has passed are forgotten.
 """
 
+import bisect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -73,7 +74,7 @@ class KnownPath:
                 f"Begin with their values at the start of the series, {show(0.0)}.",
                 where=Where(stamp=stamp),
             )
-        place = int(np.searchsorted(self._times, time))
+        place = bisect.bisect_left(self._times, time)
         if place < len(self._times) and self._times[place] == time:
             if not np.array_equal(self._values[place], row):
                 raise StreamError(
@@ -98,20 +99,25 @@ class KnownPath:
         return self.along(np.array([time]))[0]
 
     def along(self, times: Float64[np.ndarray, "time"]) -> Float64[np.ndarray, "time continuous"]:
-        """The values at several times."""
-        return np.stack([np.interp(times, self._times, column) for column in zip(*self._values, strict=True)], axis=1)
+        """The values at several times, in order."""
+        first = max(bisect.bisect_right(self._times, times[0]) - 1, 0)
+        last = bisect.bisect_left(self._times, times[-1]) + 1
+        knots, values = self._times[first:last], np.array(self._values[first:last])
+        return np.stack([np.interp(times, knots, column) for column in values.T], axis=1)
 
     def between(self, after: float, before: float) -> list[tuple[float, Float64[np.ndarray, "continuous"]]]:
         """The knots between two times, without these."""
-        return [knot for knot in zip(self._times, self._values, strict=True) if after < knot[0] < before]
+        first, last = bisect.bisect_right(self._times, after), bisect.bisect_left(self._times, before)
+        return list(zip(self._times[first:last], self._values[first:last], strict=True))
 
     def next_knot(self, after: float) -> float:
         """The time of the first knot after a time; infinity without any."""
-        return next((time for time in self._times if time > after), math.inf)
+        place = bisect.bisect_right(self._times, after)
+        return self._times[place] if place < len(self._times) else math.inf
 
     def forget(self, before: float) -> None:
         """Drop the pieces that end before a time."""
-        passed = int(np.searchsorted(self._times, before, side="right")) - 1
+        passed = bisect.bisect_right(self._times, before) - 1
         if passed > 0:
             del self._times[:passed], self._values[:passed]
 
