@@ -83,6 +83,27 @@ def test_messages_of_a_partition_come_in_order_from_a_position_on(nats):
     asyncio.run(run())
 
 
+def test_many_requests_deliver_each_message_once(nats, monkeypatch, caplog):
+    async def run():
+        async with a_stream(nats.url, "vitals") as (address, context):
+            feed = await NatsFeed.open(address, (0,))
+            expected = [b"%d" % number for number in range(300)]
+            await sent(context, "vitals.0", expected)
+            await feed.begin(LEASE, 0)
+            found = []
+            while len(found) < len(expected):
+                found += (some := await asyncio.wait_for(feed.take(LEASE), 30))
+                assert len(some) <= 7
+                feed.settle(LEASE, some[-1], [])
+            assert texts_of(found) == expected
+            await feed.close()
+
+    caplog.set_level("INFO", "logcde")
+    monkeypatch.setattr("logcde.serve.nats.TOGETHER", 7)
+    asyncio.run(run())
+    assert not caplog.messages  # nothing had to be asked for again
+
+
 def test_a_message_that_is_lost_on_the_way_is_asked_for_again(nats, monkeypatch):
     async def run():
         async with a_stream(nats.url, "vitals") as (address, context):
@@ -90,10 +111,14 @@ def test_a_message_that_is_lost_on_the_way_is_asked_for_again(nats, monkeypatch)
             await feed.begin(LEASE, 0)
             await sent(context, "vitals.0", [b"a"])
             assert texts_of(await taken(feed, LEASE, 1)) == [b"a"]
-            await sent(context, "vitals.0", [b"b", b"c", b"d"])
-            await asyncio.sleep(0.2)  # they are here
-            assert (await feed._readers[LEASE]._subscription.next_msg()).data == b"b"
-            assert texts_of(await taken(feed, LEASE, 3)) == [b"b", b"c", b"d"]
+            for lost in range(3):
+                await sent(context, "vitals.0", [b"b", b"c", b"d"])
+                await asyncio.sleep(0.2)  # they are here
+                subscription = feed._readers[LEASE]._subscription
+                here = [await subscription.next_msg() for _ in range(3)]
+                for message in here[:lost] + here[lost + 1 :]:
+                    subscription._pending_queue.put_nowait(message)
+                assert texts_of(await taken(feed, LEASE, 3)) == [b"b", b"c", b"d"]
             # A consumer that somebody removes is made again.
             await context.delete_consumer("vitals", "logcde-0-1")
             await sent(context, "vitals.0", [b"e"])
@@ -101,6 +126,7 @@ def test_a_message_that_is_lost_on_the_way_is_asked_for_again(nats, monkeypatch)
             await feed.close()
 
     monkeypatch.setattr("logcde.serve.nats.WAIT", 0.05)
+    monkeypatch.setattr("logcde.serve.nats.REDELIVERY", 1.0)  # by which the last of all is found
     asyncio.run(run())
 
 

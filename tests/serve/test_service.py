@@ -479,4 +479,5 @@ def test_continuous_channels_are_served(path):
     with service_on(place, [ServedModel(fresh, "m"), ServedModel(fresh, "n")]) as service:
         service.follow(lease_of(service), ["p1"])
         (answer,) = post(service, {"series": "p1", "time": 1.5, "continuous": {"load": 3.0}})
+        assert (answer["time"], answer["prediction"]) == (1.25, answers[-1]["prediction"])
         assert service.store.find("p1").beside["prediction"] == answer["prediction"]

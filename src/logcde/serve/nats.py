@@ -50,6 +50,8 @@ LARGEST = 16 << 20
 """Bytes that are asked for at once."""
 OVER = ("404", "408")
 """Status of a request that is over because no message came."""
+COMPLETE = ("Batch Completed",)
+"""Description of a request that is over because all messages have come."""
 PREFIX = "logcde-"
 """Of the names of consumers."""
 FAULTS = (nats.errors.Error, OSError, TimeoutError)
@@ -196,7 +198,7 @@ class _Reader:
         self._consumer = f"{PREFIX}{lease.partition}-{lease.epoch}"
         self._taken = position
         self._subscription: Subscription | None = None
-        self._numbered = self._requested = 0
+        self._numbered = self._requested = self._reconnects = 0
         self._until = 0.0
         self._unsettled: dict[int, Msg] = {}
         self._unacknowledged: Msg | None = None
@@ -221,6 +223,8 @@ class _Reader:
 
     async def _next(self) -> list[Delivery]:
         """The messages that have arrived, after asking for more; none if none comes for a while."""
+        if self._subscription is not None and self._connection.stats["reconnects"] != self._reconnects:
+            await self._again("connected again, and messages may have been lost on the way")
         subscription = self._subscription or await self._begin()
         if self._unacknowledged is not None:
             await self._unacknowledged.ack()
@@ -239,15 +243,17 @@ class _Reader:
         found = []
         for message in messages:
             if status := (message.headers or {}).get("Status"):
-                self._requested = 0
-                if status not in OVER:
-                    raise nats.errors.Error((message.headers or {}).get("Description", status))
-                continue
+                self._requested, why = 0, (message.headers or {}).get("Description", status)
+                if status in OVER or why in COMPLETE:
+                    continue
+                await self._again(why)
+                break
             self._requested -= 1
             place = message.metadata
             self._numbered += 1
             if place.sequence.consumer != self._numbered:
-                raise nats.errors.Error("a message was lost on the way")
+                await self._again(f"{place.sequence.consumer} came in place of {self._numbered}")
+                break
             if place.sequence.stream > self._taken:  # otherwise it was delivered again
                 self._taken = place.sequence.stream
                 self._unsettled[self._taken] = message
@@ -284,6 +290,7 @@ class _Reader:
         )
         self._numbered = self._requested = 0
         self._unacknowledged = None
+        self._reconnects = self._connection.stats["reconnects"]
         self._subscription = await self._connection.subscribe(self._connection.new_inbox())
         return self._subscription
 
@@ -298,6 +305,11 @@ class _Reader:
         message = self._unsettled.pop(delivery.position, None)
         if message is not None and (isinstance(outcome, list | FailedError)):
             self._unacknowledged = message
+
+    async def _again(self, why: str) -> None:
+        """Read from behind what was taken again; what has come so far stays taken."""
+        log.info("%s, partition %d: %s", self._address.name, self._lease.partition, why)
+        await self._leave()
 
     async def _leave(self) -> None:
         """Leave the consumer; the next one begins behind what was taken."""

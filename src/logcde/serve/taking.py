@@ -219,7 +219,8 @@ class Taking:
     def _taken(self, line: Line, event: SeriesEvent, live: LiveSeries, digest: bytes, work: Work) -> Answer:
         """Note an observation that the predictor has taken."""
         live.events, live.updated, live.archived = live.events + 1, work.now, False
-        if event.time >= live.time:
+        # A plan of continuous channels may be ahead of what has happened.
+        if line.values and event.time >= live.time:
             live.time, live.stamp = float(event.time), event.stamp
         work.changed[live.name] = live
         assert line.values is not None
