@@ -1,4 +1,4 @@
-"""Real servers on loopback from wheels, without root, each ended by its process id: NATS, PostgreSQL, `logcde serve`."""
+"""Real servers on loopback, each ended by its process id: NATS and PostgreSQL from wheels, `logcde serve`."""
 
 import contextlib
 import os
