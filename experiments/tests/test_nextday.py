@@ -129,8 +129,8 @@ def test_files_to_tables(observed, tmp_path):
     assert [cell.label for cell in cells] == labels
     outcomes = {cell: experiment.run(cell, lambda part: None, tmp_path) for cell in cells}
     ours = outcomes[cells[1]]
-    assert set(ours.models) == {report.MEAN, report.MEDIAN, report.BETWEEN}
-    assert set(outcomes[cells[2]].models) == {"logcde, between"}
+    assert set(ours.models) == {report.MEAN, report.MEDIAN, report.AVERAGE}
+    assert set(outcomes[cells[2]].models) == {report.BETWEEN}
     assert 0.8 < np.average(ours.covered, weights=ours.counts) < 0.99
     assert np.shape(ours.online.mse) == np.shape(ours.online.last_mae) == (8, 6)
     conclusion = report.conclude(settings, outcomes, tmp_path)
