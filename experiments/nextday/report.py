@@ -128,7 +128,7 @@ def judge(rows: Sequence[Row], split: int, covered: Mapping[str, float], variabl
         shares = list(covered.values())
         evidence = f"{min(shares):.1%} to {max(shares):.1%} over splits"
         held = INSIDE[0] <= min(shares) and max(shares) <= INSIDE[1]
-        claims.append(Claim("90 % intervals hold 88 to 92 % of the test observations", held, evidence))
+        claims.append(Claim("90 % intervals hold 88 to 92 % of the observations asked for", held, evidence))
     return tuple(claims)
 
 
