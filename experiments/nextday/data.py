@@ -105,18 +105,18 @@ def split(ids: np.ndarray, seed: int) -> Split:
 
 
 def training_questions(
-    observed: Observed, stays: Int64[np.ndarray, "_"], most: int, seed: int, cuts: Sequence[float] = CUTS
+    observed: Observed, stays: Int64[np.ndarray, "_"], most: Sequence[int], seed: int, cuts: Sequence[float] = CUTS
 ) -> Questions:
-    """Questions after hour 24 and after further cuts, at most some for each variable, half of them after hour 24."""
+    """Questions after hour 24 and after further cuts; of each variable at most some, half of them after hour 24."""
     rng = np.random.default_rng(seed)
     first = observed.questions(stays, KNOWN)
     others = _joined([observed.questions(stays, cut) for cut in cuts]) if cuts else first[np.zeros(0, np.int64)]
     kept = []
-    for variable in range(observed.variables):
+    for variable, count in enumerate(most):
         mine, more = (np.flatnonzero(some.target == variable) for some in (first, others))
-        own = min(len(mine), max(most // 2, most - len(more)))
+        own = min(len(mine), max(count // 2, count - len(more)))
         kept.append(first[rng.choice(mine, own, replace=False)])
-        kept.append(others[rng.choice(more, min(len(more), most - own), replace=False)])
+        kept.append(others[rng.choice(more, min(len(more), count - own), replace=False)])
     return _joined(kept)
 
 

@@ -150,7 +150,8 @@ class Peer(AbstractForecaster, frozen=True, tag="peer"):
 class Library(AbstractForecaster, frozen=True, tag="library"):
     """`LogCDEForecaster` for any variable and time after any prefix; with two losses, also the mean of both.
 
-    `share` is that of the loss between mean and median.
+    `share` is that of the loss between mean and median. About the variables `closely` there are up to `many` questions,
+    and `questions` about each of the others. With `totals` the numbers of observations are read.
     """
 
     losses: tuple[Literal["mean", "median", "between"], ...]
@@ -160,6 +161,9 @@ class Library(AbstractForecaster, frozen=True, tag="library"):
     name: str = "logcde"
     share: float = 0.05
     cuts: tuple[float, ...] = CUTS
+    closely: tuple[str, ...] = ()
+    many: int = 60_000
+    totals: bool = False
 
     def run(
         self, observed: Observed, seen: Int64[np.ndarray, "_"], asked: Questions, test: Int64[np.ndarray, "_"],
@@ -167,7 +171,9 @@ class Library(AbstractForecaster, frozen=True, tag="library"):
     ) -> Answers:  # fmt: skip
         """Train one forecaster for each loss."""
         began = time.monotonic()
-        known = training_questions(observed, seen, self.questions, seed, self.cuts)
+        names = observed.streams.schema.channels[: observed.variables]
+        most = [self.many if name in self.closely else self.questions for name in names]
+        known = training_questions(observed, seen, most, seed, self.cuts)
         forecasts, fitted = {}, []
         kinds = {"mean": MeanLoss(), "median": MedianLoss(), "between": BetweenLoss(self.share)}
         for number, loss in enumerate(self.losses):
@@ -175,7 +181,8 @@ class Library(AbstractForecaster, frozen=True, tag="library"):
                 loss=kinds[loss],
                 rounds=self.rounds,
                 rate=self.rate,
-                questions=self.questions,
+                questions=max(most),
+                totals=self.totals,
             )
             fitted.append(LogCDEForecaster(learner=learner, random_state=seed).fit(observed.streams[seen], known))
             tell((number + 1) / len(self.losses))

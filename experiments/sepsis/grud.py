@@ -15,6 +15,7 @@ from experiments.sepsis.data import PER_CHANNEL, Hospitals, Split, Told, hourly
 from logcde.baselines import HeldControl, gru_d
 from logcde.embedding import InitialObservations
 from logcde.models import AbstractModel, Inputs, PerInterval, predict
+from logcde.streams import Schema
 from logcde.streams.ragged import offsets_of, owners
 from logcde.train import Batching, Checkpoints, Epochs, Selection, fit, losses
 
@@ -22,13 +23,15 @@ DAY, FARTHEST = 24.0, 5.0
 """Ages are in days, so that states do not fade at first; standardised values are clipped."""
 TOGETHER = 1000
 CLASSES = 2
-NAME = "GRU-D"
+NAME, CLOCK = "GRU-D", "hour"
 
 
 class GRUD(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="gru-d"):
     """A GRU-D with a row and a label for each hour, trained on the first hours of some training stays.
 
-    The state with the least loss on validation stays is kept. All hours are predicted.
+    The state with the least loss on validation stays is kept. All hours are predicted. A labelled hour counts as
+    `weight` others. With `decay` the rate falls to 0 along half a cosine, and with `clock` the hour of the stay is a
+    further channel, observed each hour. `buckets` is the number of lengths to which stays are padded.
     """
 
     hidden: int = 64
@@ -38,6 +41,10 @@ class GRUD(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     rate: float = 3e-3
     batch: int = 64
     patience: int = 2
+    weight: float = 1.0
+    decay: bool = False
+    clock: bool = False
+    buckets: int = 4
 
     def fit(self, given: Hospitals, split: Split, seed: int, tell: Tell, scratch: Path) -> dict[str, Told]:
         """Train, and predict by pieces of stays with similar lengths."""
@@ -48,15 +55,17 @@ class GRUD(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         scale = _scale(given, used)
         (inputs, targets), checks = (self._labelled(given, stays, scale) for stays in (used, checked))
         for_model, for_training = keys_of(seed)
-        basis = HeldControl().basis(given.streams.schema)
+        basis = HeldControl().basis(Schema(given.streams.schema.channels + (CLOCK,) * self.clock))
         readout = PerInterval()
+        steps = self.epochs * -(-len(used) // self.batch)
+        rate = optax.cosine_decay_schedule(self.rate, steps) if self.decay else self.rate
         result = fit(
             gru_d(basis, self.hidden, CLASSES, readout=readout, key=for_model),
             inputs,
             targets,
-            loss=losses.cross_entropy,
-            optimiser=optax.adam(self.rate),
-            batching=Batching(size=self.batch),
+            loss=losses.CrossEntropy(weights=(1.0, self.weight)),
+            optimiser=optax.adam(rate),
+            batching=Batching(size=self.batch, buckets=self.buckets),
             duration=Epochs(self.epochs),
             selection=Selection(validation=checks, every=Epochs(1), patience=self.patience),
             checkpoints=Checkpoints(scratch),
@@ -64,17 +73,58 @@ class GRUD(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
             key=for_training,
         )
         seconds = time.monotonic() - began
-        known, found = (_odds(result.model, given, part, scale) for part in (split.validation, split.test))
+        known, found = (self._odds(result.model, given, part, scale) for part in (split.validation, split.test))
         return {NAME: Told(known, found, seconds, f"best after {result.summary.best_step} steps")}
 
     def _labelled(
         self, given: Hospitals, stays: Int64[np.ndarray, "_"], scale: Float64[np.ndarray, "2 channel"]
     ) -> tuple[Inputs, Int64[np.ndarray, "stay hour"]]:
-        inputs = _inputs(given, stays, scale, self.hours)
+        inputs = self._inputs(given, stays, scale, self.hours)
         place, hour, label = given.hours_of(stays)
         targets, some = np.zeros((len(stays), inputs.intervals), np.int64), hour < inputs.intervals
         targets[place[some], hour[some]] = label[some]
         return inputs, targets
+
+    def _inputs(
+        self, given: Hospitals, stays: Int64[np.ndarray, "_"], scale: Float64[np.ndarray, "2 channel"], most: int
+    ) -> Inputs:
+        """One row for each of the first hours."""
+        lengths = np.diff(given.rows)[stays]
+        kept = np.minimum(lengths, most)
+        channels = scale.shape[1] + self.clock
+        values = np.zeros((len(stays), int(kept.max()), 3 * channels), np.float32)
+        for begin in range(0, len(stays), TOGETHER):
+            some = slice(begin, begin + TOGETHER)
+            offsets = offsets_of(lengths[some])
+            rows = held(hourly(given.streams[stays[some]], offsets), offsets, scale)
+            stay = owners(offsets)
+            hour = np.arange(len(rows)) - offsets[stay]
+            if self.clock:
+                rows = with_clock(rows, hour)
+            early = hour < most
+            values[begin + stay[early], hour[early]] = rows[early]
+        nothing = jnp.zeros((len(stays), channels), bool)
+        initial = InitialObservations(nothing.astype(jnp.float32), nothing, nothing)
+        static = jnp.zeros((len(stays), 0), jnp.float32)
+        return Inputs(jnp.asarray(values), jnp.asarray(kept, jnp.int32), initial, static)
+
+    def _odds(
+        self,
+        model: AbstractModel,
+        given: Hospitals,
+        stays: Int64[np.ndarray, "_"],
+        scale: Float64[np.ndarray, "2 channel"],
+    ) -> Float64[np.ndarray, "hour"]:
+        """Log odds of all hours; stays with similar lengths are predicted together."""
+        lengths = np.diff(given.rows)[stays]
+        offsets, order = offsets_of(lengths), np.argsort(lengths, kind="stable")
+        out = np.empty(offsets[-1])
+        for begin in range(0, len(order), TOGETHER):
+            chosen = order[begin : begin + TOGETHER]
+            logits = np.asarray(predict(model, self._inputs(given, stays[chosen], scale, int(lengths.max()))))
+            for one, found in zip(chosen, logits[..., 1] - logits[..., 0], strict=True):
+                out[offsets[one] : offsets[one + 1]] = found[: lengths[one]]
+        return out
 
 
 def _scale(given: Hospitals, stays: Int64[np.ndarray, "_"]) -> Float64[np.ndarray, "2 channel"]:
@@ -85,28 +135,6 @@ def _scale(given: Hospitals, stays: Int64[np.ndarray, "_"]) -> Float64[np.ndarra
     off = np.square(streams.value - mean[streams.channel])
     spread = np.sqrt(np.bincount(streams.channel, off, len(counts)) / counts)
     return np.stack([mean, np.where(spread > 0, spread, 1.0)])
-
-
-def _inputs(
-    given: Hospitals, stays: Int64[np.ndarray, "_"], scale: Float64[np.ndarray, "2 channel"], most: int
-) -> Inputs:
-    """One row for each of the first hours."""
-    lengths = np.diff(given.rows)[stays]
-    kept = np.minimum(lengths, most)
-    channels = scale.shape[1]
-    values = np.zeros((len(stays), int(kept.max()), 3 * channels), np.float32)
-    for begin in range(0, len(stays), TOGETHER):
-        some = slice(begin, begin + TOGETHER)
-        offsets = offsets_of(lengths[some])
-        rows = held(hourly(given.streams[stays[some]], offsets), offsets, scale)
-        stay = owners(offsets)
-        hour = np.arange(len(rows)) - offsets[stay]
-        early = hour < most
-        values[begin + stay[early], hour[early]] = rows[early]
-    nothing = jnp.zeros((len(stays), channels), bool)
-    initial = InitialObservations(nothing.astype(jnp.float32), nothing, nothing)
-    static = jnp.zeros((len(stays), 0), jnp.float32)
-    return Inputs(jnp.asarray(values), jnp.asarray(kept, jnp.int32), initial, static)
 
 
 def held(
@@ -130,16 +158,14 @@ def held(
     return np.concatenate([value, age == 0, ago / DAY], axis=1).astype(np.float32)
 
 
-def _odds(
-    model: AbstractModel, given: Hospitals, stays: Int64[np.ndarray, "_"], scale: Float64[np.ndarray, "2 channel"]
-) -> Float64[np.ndarray, "hour"]:
-    """Log odds of all hours; stays with similar lengths are predicted together."""
-    lengths = np.diff(given.rows)[stays]
-    offsets, order = offsets_of(lengths), np.argsort(lengths, kind="stable")
-    out = np.empty(offsets[-1])
-    for begin in range(0, len(order), TOGETHER):
-        chosen = order[begin : begin + TOGETHER]
-        logits = np.asarray(predict(model, _inputs(given, stays[chosen], scale, int(lengths.max()))))
-        for one, found in zip(chosen, logits[..., 1] - logits[..., 0], strict=True):
-            out[offsets[one] : offsets[one + 1]] = found[: lengths[one]]
-    return out
+def with_clock(
+    rows: Float32[np.ndarray, "row entry"], hour: Int64[np.ndarray, "row"]
+) -> Float32[np.ndarray, "row longer"]:
+    """The same rows with the hour of the stay, in days, as a further channel that is observed each hour.
+
+    >>> with_clock(np.array([[0.0, 1.0, 0.5]], np.float32), np.array([12])).astype(float).round(2).tolist()
+    [[0.0, 0.5, 1.0, 1.0, 0.5, 0.04]]
+    """
+    parts = rows.reshape(len(rows), 3, -1)
+    clock = np.stack([np.minimum(hour / DAY, FARTHEST), np.ones(len(hour)), np.full(len(hour), 1 / DAY)], axis=1)
+    return np.concatenate([parts, clock[..., None]], axis=2).reshape(len(rows), -1).astype(np.float32)

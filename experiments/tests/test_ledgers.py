@@ -32,6 +32,7 @@ def test_there_is_a_ledger_of_every_experiment():
         "logode",
         "mortality",
         "nextday",
+        "nextday-validation",
         "physionet2012",
         "sepsis",
         "sepsis-validation",

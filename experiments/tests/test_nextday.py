@@ -53,14 +53,18 @@ def test_scale_is_of_the_seen_part(observed):
 
 def test_training_questions_prefer_the_cut_of_the_protocol(observed):
     stays = np.arange(STAYS)
-    asked = data.training_questions(observed, stays, 100, seed=0)
+    most, every = [100] * observed.variables, [10_000] * observed.variables
+    asked = data.training_questions(observed, stays, most, seed=0)
     pulse = asked.target == 0
     assert pulse.sum() == 100
     assert (asked.until[pulse] == 24).sum() == 50
-    every = data.training_questions(observed, stays, 10_000, seed=0)
+    found = data.training_questions(observed, stays, every, seed=0)
     cuts = [observed.questions(stays, cut) for cut in (24.0, *data.CUTS)]
-    assert len(every) == sum(len(one) for one in cuts)
-    assert len(data.training_questions(observed, stays, 10_000, seed=0, cuts=())) == len(cuts[0])
+    assert len(found) == sum(len(one) for one in cuts)
+    assert len(data.training_questions(observed, stays, every, seed=0, cuts=())) == len(cuts[0])
+    closely = data.training_questions(observed, stays, [200, *most[1:]], seed=0)
+    assert (closely.target == 0).sum() == 200
+    assert (closely.target == 1).sum() == (asked.target == 1).sum()
 
 
 def test_last_values_are_those_before_the_cut(observed):
@@ -110,6 +114,9 @@ rounds = 10
 questions = 300
 share = 0.1
 cuts = [12.0]
+totals = true
+closely = ["HR"]
+many = 400
 """
 
 
@@ -122,8 +129,8 @@ def test_files_to_tables(observed, tmp_path):
     assert [cell.label for cell in cells] == labels
     outcomes = {cell: experiment.run(cell, lambda part: None, tmp_path) for cell in cells}
     ours = outcomes[cells[1]]
-    assert set(ours.models) == {report.MEAN, report.MEDIAN, report.BETWEEN}
-    assert set(outcomes[cells[2]].models) == {"logcde, between"}
+    assert set(ours.models) == {report.MEAN, report.MEDIAN, report.AVERAGE}
+    assert set(outcomes[cells[2]].models) == {report.BETWEEN}
     assert 0.8 < np.average(ours.covered, weights=ours.counts) < 0.99
     assert np.shape(ours.online.mse) == np.shape(ours.online.last_mae) == (8, 6)
     conclusion = report.conclude(settings, outcomes, tmp_path)

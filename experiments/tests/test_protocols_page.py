@@ -62,6 +62,7 @@ NEXTDAY = {
     "LogCDEForecaster, MeanLoss()": "logcde, mean",
     "LogCDEForecaster, MedianLoss()": "logcde, median",
     "the mean of these two": "logcde, between mean and median",
+    "LogCDEForecaster, BetweenLoss(0.1)": "logcde, between",
 }
 
 
@@ -80,6 +81,7 @@ SEPSIS = {
     "boosting on hourly features": "boosting on hourly features",
     "boosting on recent windows": "logcde: boosting on recent windows",
     "mean of both": "mean of both",
+    "GRU-D": "GRU-D",
 }
 PROTOCOLS = {"five random splits": "random", "A to B": "A to B", "B to A": "B to A"}
 

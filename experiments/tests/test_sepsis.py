@@ -155,6 +155,10 @@ type = "gru-d"
 hidden = 8
 batch = 8
 epochs = 2
+buckets = 2
+weight = 2.0
+decay = true
+clock = true
 """
 
 

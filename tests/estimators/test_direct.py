@@ -162,6 +162,22 @@ def test_forecasts_are_between_mean_and_median():
     assert median[1] < between[1] < mean[1]
 
 
+def test_numbers_of_observations_are_read_on_request():
+    """How often "b" was observed, at equal values, is what "a" becomes."""
+    rng = np.random.default_rng(0)
+    array = np.full((300, 12, 2), np.nan)
+    array[:, 0], array[:, -1, 0] = 0.0, 1.0
+    times = rng.integers(0, 10, size=300)
+    array[:, 1:11, 1] = np.where(rng.permuted(np.tile(np.arange(10), (300, 1)), axis=1) < times[:, None], 0.0, np.nan)
+    errors = []
+    for totals in (False, True):
+        learner = DirectForecast(rounds=40, totals=totals)
+        forecaster = LogCDEForecaster(learner=learner, random_state=0).fit(array[:200], times[:200].astype(float))
+        found = forecaster.predict(array[200:])[:, 0, 0]
+        errors.append(np.square(found - times[200:]).mean())
+    assert errors[1] < 0.5 * errors[0]
+
+
 def test_range_of_a_target_scales_the_loss_between():
     values = np.array([0.0, 0.0, 5.0])
     for factor in (1.0, 1000.0):

@@ -57,6 +57,7 @@ class DirectForecast:
         leaves: Most leaves of a tree.
         folds: Parts of the series, each left out by turns; with many questions, only one is.
         questions: Most training questions about a target; of more, some are drawn.
+        totals: Whether the number of observations of each channel is read too, which tells how closely it is watched.
     """
 
     loss: AbstractForecastLoss = MeanLoss()
@@ -66,6 +67,7 @@ class DirectForecast:
     leaves: int = 15
     folds: int = 4
     questions: int = 40_000
+    totals: bool = False
 
     def fit_questions(
         self, streams: Streams, asked: Questions, channels: Sequence[int | None], names: Sequence[str], seed: int
@@ -81,7 +83,7 @@ class DirectForecast:
         """
         grouped = Grouped.of(streams)
         prefixes = grouped.prefixes(asked.series, asked.until)
-        features = RecentFeatures.fit(streams, float((asked.time - prefixes.end).max()))
+        features = RecentFeatures.fit(streams, float((asked.time - prefixes.end).max()), totals=self.totals)
         distinct, place = prefixes.distinct()
         brief = features.brief(grouped, distinct)
         targets, choices = [], {}
