@@ -174,7 +174,7 @@ class Measuring:
         load = Load(count, self._options.seed)
         with service(self._folder / "model", "--store", store, "--max-series", count) as (url, process):
             empty = _resident(process.pid)
-            asyncio.run(load.run(url, 4, 500, most=4 * count))
+            asyncio.run(load.run(url, 4, min(500, count // 4), most=4 * count))
             memory = _resident(process.pid)
         sizes = {"empty_resident_bytes": empty, "resident_bytes": memory, **_sizes(store)}
         return {"store": "sqlite", "series": count, "observations": load.taken, **sizes}

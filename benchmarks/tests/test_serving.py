@@ -16,18 +16,26 @@ def test_a_short_measurement(tmp_path, monkeypatch, capsys):
         "2",
         "--seconds",
         "0.5",
+        "--stores",
+        "sqlite",
+        "--many",
+        "60",
+        "--published",
+        "0",
         "--out",
         str(tmp_path / "found.json"),
     ]
     monkeypatch.setattr(sys, "argv", ["serving", *given])
     serving.main()
-    (found,) = json.loads((tmp_path / "found.json").read_text())["runs"]
+    content = json.loads((tmp_path / "found.json").read_text())
+    (found,) = content["runs"]
     assert found["observations"] >= 8
     assert found["observations_per_second"] > 0
     assert 0 < found["p50_seconds"] <= found["p99_seconds"]
     assert found["series"] == min(40, found["observations"])
     assert 100 < found["state_bytes"] < 10_000
-    assert "logcde serve with SQLite" in capsys.readouterr().out
+    assert content["many"]["series"] == 60
+    assert "logcde serve, generator and servers" in capsys.readouterr().out
 
 
 def test_series_take_turns():
