@@ -50,7 +50,7 @@ LARGEST = 16 << 20
 """Bytes that are asked for at once."""
 OVER = ("404", "408")
 """Status of a request that is over because no message came."""
-COMPLETE = ("Batch Completed",)
+COMPLETE = ("Batch Completed", "Message Size Exceeds MaxBytes")
 """Description of a request that is over because all messages have come."""
 PREFIX = "logcde-"
 """Of the names of consumers."""
