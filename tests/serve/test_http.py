@@ -230,7 +230,7 @@ def test_a_store_that_fails_is_told_and_recovers(service, monkeypatch):
 
     async def ask(client):
         with monkeypatch.context() as patched:
-            patched.setattr("logcde.serve.sql._series_row", failing)
+            patched.setattr("logcde.serve.sql.series_row", failing)
             refused = await client.post("/observations", json=GOOD)
         ill = await client.get("/healthz")
         taken = await client.post("/observations", json=GOOD)

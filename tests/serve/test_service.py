@@ -135,7 +135,7 @@ def test_memory_is_not_ahead_of_a_store_that_fails(path, monkeypatch):
         post(other, GOOD)
         before = service.predict("p1", 2.0)
         with monkeypatch.context() as patched:
-            patched.setattr("logcde.serve.sql._series_row", fail(sqlite3.OperationalError("disk I/O error")))
+            patched.setattr("logcde.serve.sql.series_row", fail(sqlite3.OperationalError("disk I/O error")))
             with pytest.raises(StoreError, match="disk I/O error"):
                 post(service, GOOD | {"time": 0.3}, GOOD | {"series": "new"})
         assert service.predict("p1", 2.0) == before

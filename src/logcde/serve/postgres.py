@@ -17,8 +17,9 @@ import psycopg_pool
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from logcde.errors import ArtefactError
-from logcde.serve.sql import FORMAT, TABLES, AbstractSqlStore, Run, schema
+from logcde.serve.sql import AbstractSqlStore, Run
 from logcde.serve.store import Claim, Lease, Retention, StoreError
+from logcde.serve.tables import FORMAT, TABLES, schema
 
 SCHEMA = "logcde"
 """Of the database, in which all tables are."""

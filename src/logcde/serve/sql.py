@@ -1,13 +1,10 @@
-"""What stores in SQL databases have in common: tables, rows, queries. Placeholders are `?` here."""
+"""What stores in SQL databases have in common: statements and queries. Placeholders are `?` here."""
 
 import abc
 import contextlib
-import hashlib
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
-
-import msgspec
 
 from logcde.errors import ArtefactError
 from logcde.online.lines import Id
@@ -25,56 +22,24 @@ from logcde.serve.store import (
     Retention,
     SeriesRecord,
 )
+from logcde.serve.tables import (
+    TABLES,
+    dead_rows,
+    id_digest,
+    observation,
+    observation_row,
+    outgoing_entry,
+    parsed,
+    record,
+    series_row,
+    to_text,
+)
 
-FORMAT = 2
-"""Of the tables."""
 PRUNE_EVERY = 32
 """Observations of a series between two removals of its oldest ones."""
 AT_ONCE = 500
 """Values that are looked up in one query."""
 
-WHOLE, REAL, TEXT, BYTES = "BIGINT", "DOUBLE PRECISION", "TEXT", "BYTEA"
-TABLES: dict[str, dict[str, str]] = {
-    "facts": {"name": TEXT, "value": TEXT},
-    "models": {"number": WHOLE, "digest": TEXT},
-    "counters": {"name": TEXT, "value": WHOLE},
-    "leases": {
-        "feed": TEXT, "part": WHOLE, "epoch": WHOLE, "owner": TEXT, "position": WHOLE, "published": WHOLE,
-    },
-    "series": {
-        "key": WHOLE, "name": TEXT, "part": WHOLE, "revision": WHOLE, "began": REAL, "updated": REAL, "events": WHOLE,
-        "stamp": TEXT, "time": REAL, "predicted": TEXT, "prediction": TEXT, "risk": REAL, "alerts": TEXT,
-        "beside": TEXT, "archived": WHOLE,
-    },
-    "states": {"key": WHOLE, "model": WHOLE, "revision": WHOLE, "state": BYTES},
-    "observations": {
-        "key": WHOLE, "number": WHOLE, "received": REAL, "stamp": TEXT, "seen": TEXT, "predicted": TEXT,
-        "prediction": TEXT, "beside": TEXT, "terms": TEXT, "continuous": TEXT,
-    },
-    "ids": {"id": BYTES, "digest": BYTES, "key": WHOLE, "number": WHOLE, "received": REAL},
-    "outgoing": {"number": WHOLE, "part": WHOLE, "kind": TEXT, "series": TEXT, "content": TEXT},
-    "dead": {
-        "number": WHOLE, "digest": BYTES, "received": REAL, "reason": TEXT, "error": TEXT, "content": BYTES,
-        "times": WHOLE,
-    },
-}  # fmt: skip
-"""Columns and their types. Stamps, predictions and ids are JSON."""
-KEYS = {
-    "facts": "name", "models": "number", "counters": "name", "leases": "feed, part", "series": "key",
-    "states": "key, model", "observations": "key, number", "ids": "id", "outgoing": "number", "dead": "number",
-}  # fmt: skip
-OPTIONAL = {
-    "owner", "published", "predicted", "prediction", "risk", "beside", "terms", "continuous",
-}  # fmt: skip
-"""Columns that may be null."""
-INDEXES = """
-CREATE UNIQUE INDEX series_by_name ON series (name);
-CREATE INDEX series_by_risk ON series (archived, risk);
-CREATE INDEX series_by_update ON series (archived, updated);
-CREATE INDEX ids_by_age ON ids (received);
-CREATE INDEX outgoing_by_part ON outgoing (part, number);
-CREATE UNIQUE INDEX dead_by_content ON dead (digest)
-"""
 FIELDS = ", ".join(f"series.{name}" for name in TABLES["series"])
 ORDERS = {"risk": "risk {down} NULLS LAST, key", "updated": "updated {down}, key", "name": "name {up}"}
 SHOWN = {"open": "archived = 0", "archived": "archived = 1", "alert": "archived = 0 AND alerts != '[]'"}
@@ -90,27 +55,6 @@ FOLLOWED = (
 
 Run: TypeAlias = Callable[..., Any]
 """Executes a statement with its values, and returns a cursor."""
-
-
-def to_text(value: Any) -> str:
-    """JSON as text, without the characters that it escapes."""
-    return msgspec.json.encode(value).decode()
-
-
-def schema(blob: str, after_table: str = "") -> Iterator[str]:
-    """Statements that create all tables.
-
-    Args:
-        blob: The type of bytes.
-        after_table: Options of a table.
-    """
-    for table, columns in TABLES.items():
-        fields = [
-            f"{name} {blob if type == BYTES else type}{'' if name in OPTIONAL else ' NOT NULL'}"
-            for name, type in columns.items()
-        ]
-        yield f"CREATE TABLE {table} ({', '.join(fields)}, PRIMARY KEY ({KEYS[table]})){after_table}"
-    yield from INDEXES.split(";")
 
 
 class AbstractSqlStore(AbstractStore):
@@ -198,11 +142,11 @@ class AbstractSqlStore(AbstractStore):
                 found[row[0]] = row
                 if model is not None:
                     states.setdefault(row[0], {})[model] = bytes(state)
-        return [_record(row, tuple(map(states.get(key, {}).get, self._numbers))) for key, row in found.items()]
+        return [record(row, tuple(map(states.get(key, {}).get, self._numbers))) for key, row in found.items()]
 
     def accepted(self, pairs: Collection[tuple[int, str]]) -> dict[tuple[int, str], Accepted]:
         """What was taken with event ids."""
-        asked = {_id_digest(*pair): pair for pair in pairs}
+        asked = {id_digest(*pair): pair for pair in pairs}
         found = {}
         for some in _pieces(list(asked)):
             rows = self._read_own(
@@ -211,7 +155,7 @@ class AbstractSqlStore(AbstractStore):
                 some,
             )
             for id, digest, predicted, prediction in rows:
-                found[asked[bytes(id)]] = Accepted(bytes(digest), _parsed(predicted), _parsed(prediction))
+                found[asked[bytes(id)]] = Accepted(bytes(digest), parsed(predicted), parsed(prediction))
         return found
 
     def commit(self, group: Group) -> int:
@@ -219,7 +163,7 @@ class AbstractSqlStore(AbstractStore):
         lease = group.lease
         with self._transaction() as run:
             self._hold(run, lease, group.position)
-            self._insert(run, "series", map(_series_row, group.series), SAVE_SERIES)
+            self._insert(run, "series", map(series_row, group.series), SAVE_SERIES)
             self._insert(
                 run,
                 "states",
@@ -231,19 +175,19 @@ class AbstractSqlStore(AbstractStore):
                 ),
                 SAVE_STATE,
             )
-            self._insert(run, "observations", map(_observation_row, group.observations))
+            self._insert(run, "observations", map(observation_row, group.observations))
             self._insert(
                 run,
                 "ids",
                 (
-                    (_id_digest(one.key, one.id), one.digest, one.key, one.number, one.received)
+                    (id_digest(one.key, one.id), one.digest, one.key, one.number, one.received)
                     for one in group.observations
                     if one.id is not None
                 ),
             )
             self._prune(run, [one.key for one in group.observations if one.number % PRUNE_EVERY == 0])
             if group.dead:
-                letters = _counted(group.dead)
+                letters = dead_rows(group.dead)
                 first = self._reserve(run, "dead", len(letters)) + 1
                 self._insert(run, "dead", ((first + n, *row) for n, row in enumerate(letters)), SAVE_DEAD)
             # Last: processes that write at the same time wait for each other from here on.
@@ -261,7 +205,7 @@ class AbstractSqlStore(AbstractStore):
     def unpublished(self, lease: Lease, after: int, limit: int) -> list[Outgoing]:
         """What goes out next."""
         query = f"{OUTGOING} WHERE part = ? AND number > ? ORDER BY number LIMIT ?"
-        return list(map(_outgoing, self._read(query, (lease.partition, after, limit))))
+        return list(map(outgoing_entry, self._read(query, (lease.partition, after, limit))))
 
     def published(self, lease: Lease, number: int) -> None:
         """Note what was published."""
@@ -284,7 +228,7 @@ class AbstractSqlStore(AbstractStore):
             f"SELECT key, name FROM series WHERE part = ? AND key > ? AND archived = 0 AND {where} ORDER BY key LIMIT ?"
         )
         rows = self._read_own(query, (lease.partition, after, limit))
-        return [(key, _parsed(name)) for key, name in rows]
+        return [(key, parsed(name)) for key, name in rows]
 
     def archive(self, lease: Lease, before: float) -> list[Id]:
         """Archive silent series."""
@@ -294,7 +238,7 @@ class AbstractSqlStore(AbstractStore):
                 "UPDATE series SET archived = 1 WHERE part = ? AND archived = 0 AND updated < ? RETURNING name",
                 (lease.partition, before),
             )
-            return [_parsed(name) for (name,) in rows.fetchall()]
+            return [parsed(name) for (name,) in rows.fetchall()]
 
     def clean(self, now: float) -> None:
         """Remove old event ids, outgoing entries and dead letters."""
@@ -318,7 +262,7 @@ class AbstractSqlStore(AbstractStore):
     def find(self, name: Id) -> SeriesRecord | None:
         """A series without its states."""
         rows = self._read(f"SELECT {FIELDS} FROM series WHERE name = ?", (to_text(name),))
-        return _record(rows[0]) if rows else None
+        return record(rows[0]) if rows else None
 
     def page(self, query: Query) -> tuple[int, Sequence[SeriesRecord]]:
         """A page of series, without their states."""
@@ -333,17 +277,19 @@ class AbstractSqlStore(AbstractStore):
             f"SELECT {FIELDS} FROM series WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?",
             (*values, query.limit, query.offset),
         )
-        return self._one(f"SELECT count(*) FROM series WHERE {where}", *values), list(map(_record, rows))
+        return self._one(f"SELECT count(*) FROM series WHERE {where}", *values), list(map(record, rows))
 
     def history(self, key: int, limit: int) -> list[Observation]:
         """The last observations of a series."""
         query = "SELECT * FROM observations WHERE key = ? ORDER BY number DESC LIMIT ?"
         rows = self._read(query, (key, min(limit, self.retention.history)))
-        return [_observation(row) for row in reversed(rows)]
+        return [observation(row) for row in reversed(rows)]
 
     def outgoing(self, after: int, limit: int) -> list[Outgoing]:
         """What subscribers were told."""
-        return list(map(_outgoing, self._read(f"{OUTGOING} WHERE number > ? ORDER BY number LIMIT ?", (after, limit))))
+        return list(
+            map(outgoing_entry, self._read(f"{OUTGOING} WHERE number > ? ORDER BY number LIMIT ?", (after, limit)))
+        )
 
     def outgoing_range(self) -> tuple[int, int]:
         """Numbers of the oldest and the newest entry."""
@@ -389,59 +335,3 @@ def _pieces(values: list[Any]) -> Iterator[list[Any]]:
 
 def _marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
-
-
-def _id_digest(key: int, id: str) -> bytes:
-    """An event id of a series; of one length, and of bytes that every database takes."""
-    return hashlib.blake2b(b"%d:" % key + id.encode(), digest_size=16).digest()
-
-
-def _optional(value: Any) -> str | None:
-    return None if value is None else to_text(value)
-
-
-def _series_row(one: SeriesRecord) -> tuple[Any, ...]:
-    prediction = None if one.predicted is None else to_text(one.prediction)
-    place = (one.events, to_text(one.stamp), one.time, _optional(one.predicted), prediction, one.risk)
-    rest = (to_text(list(one.alerts)), _optional(one.beside), int(one.archived))
-    return (one.key, to_text(one.name), one.partition, one.revision, one.began, one.updated, *place, *rest)
-
-
-def _observation_row(one: Observation) -> tuple[Any, ...]:
-    predicted = (None, None) if one.predicted is None else (to_text(one.predicted), to_text(one.prediction))
-    rest = (*predicted, _optional(one.beside), _optional(one.terms), _optional(one.continuous))
-    return one.key, one.number, one.received, to_text(one.stamp), to_text(one.values), *rest
-
-
-def _observation(row: Sequence[Any]) -> Observation:
-    key, number, received, stamp, values, predicted, prediction, beside, terms, continuous = row
-    seen, made = (_parsed(stamp), _parsed(values)), (_parsed(predicted), _parsed(prediction), _parsed(beside))
-    return Observation(key, number, received, *seen, *made, _parsed(terms), _parsed(continuous))
-
-
-def _counted(letters: Sequence[DeadLetter]) -> list[tuple[Any, ...]]:
-    """A row for each kind of refused observation, with how often it came."""
-    found: dict[bytes, list[Any]] = {}
-    for one in letters:
-        digest = hashlib.sha256(one.reason.encode() + b"\0" + one.text).digest()
-        row = found.setdefault(digest, [digest, one.received, one.reason, one.error.replace("\0", "␀"), one.text, 0])
-        row[1], row[-1] = one.received, row[-1] + one.times
-    return [tuple(row) for row in found.values()]
-
-
-def _record(row: Sequence[Any], states: tuple[bytes | None, ...] = ()) -> SeriesRecord:
-    key, name, part, revision, began, updated, events, stamp, time, predicted, prediction, risk, *rest = row
-    alerts, beside, archived = rest
-    known = (began, updated, events, _parsed(stamp), time, _parsed(predicted), _parsed(prediction), risk)
-    return SeriesRecord(
-        key, _parsed(name), part, states, revision, *known, tuple(_parsed(alerts)), _parsed(beside), bool(archived)
-    )
-
-
-def _outgoing(row: Sequence[Any]) -> Outgoing:
-    kind, series, content, number = row
-    return Outgoing(kind, _parsed(series), _parsed(content), number)
-
-
-def _parsed(text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text)

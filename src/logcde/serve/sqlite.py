@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from logcde.errors import ArtefactError
-from logcde.serve.sql import FORMAT, TABLES, AbstractSqlStore, Run, schema
+from logcde.serve.sql import AbstractSqlStore, Run
 from logcde.serve.store import Claim, Lease, Retention, StoreError
+from logcde.serve.tables import FORMAT, TABLES, schema
 
 APPLICATION = 0x6C636465
 """Identifies the file, as `PRAGMA application_id`."""
