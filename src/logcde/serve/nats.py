@@ -50,6 +50,8 @@ LARGEST = 16 << 20
 """Bytes that are asked for at once."""
 OVER = ("404", "408")
 """Status of a request that is over because no message came."""
+COMPLETED = ("Batch Completed", "Message Size Exceeds MaxBytes")
+"""Descriptions of a request that is over because all that it asked for has come."""
 PREFIX = "logcde-"
 """Of the names of consumers."""
 FAULTS = (nats.errors.Error, OSError, TimeoutError)
@@ -236,24 +238,36 @@ class _Reader:
             return []
         while len(messages) < TOGETHER and subscription.pending_msgs:
             messages.append(await subscription.next_msg(timeout=WAIT))
-        found = []
-        for message in messages:
-            if status := (message.headers or {}).get("Status"):
-                self._requested = 0
-                if status not in OVER:
-                    raise nats.errors.Error((message.headers or {}).get("Description", status))
-                continue
-            self._requested -= 1
-            place = message.metadata
-            self._numbered += 1
-            if place.sequence.consumer != self._numbered:
-                raise nats.errors.Error("a message was lost on the way")
-            if place.sequence.stream > self._taken:  # otherwise it was delivered again
-                self._taken = place.sequence.stream
-                self._unsettled[self._taken] = message
-                found.append(Delivery([message.data], self._taken))
-            self.waiting = place.num_pending
+        found: list[Delivery] = []
+        try:
+            for message in messages:
+                self._receive(message, found)
+        except nats.errors.Error as error:
+            if not found:
+                raise
+            # What came before is taken: the next consumer begins behind it.
+            log.info("%s: %s", self._address.name, told(error))
+            await self._leave()
         return found
+
+    def _receive(self, message: Msg, found: list[Delivery]) -> None:
+        """Add a message to those that are found, unless it was delivered again or says that a request is over."""
+        if status := (message.headers or {}).get("Status"):
+            self._requested = 0
+            description = (message.headers or {}).get("Description", status)
+            if status not in OVER and description not in COMPLETED:
+                raise nats.errors.Error(description)
+            return
+        self._requested -= 1
+        place = message.metadata
+        self._numbered += 1
+        if place.sequence.consumer != self._numbered:
+            raise nats.errors.Error("a message was lost on the way")
+        if place.sequence.stream > self._taken:
+            self._taken = place.sequence.stream
+            self._unsettled[self._taken] = message
+            found.append(Delivery([message.data], self._taken))
+        self.waiting = place.num_pending
 
     async def _begin(self) -> Subscription:
         """A consumer that begins behind what was taken. Those of earlier owners are removed."""
