@@ -130,6 +130,58 @@ def test_a_message_that_is_lost_on_the_way_is_asked_for_again(nats, monkeypatch)
     asyncio.run(run())
 
 
+def test_a_backlog_of_many_requests_is_read_by_one_consumer(nats, monkeypatch, caplog):
+    caplog.set_level("INFO", "logcde")
+
+    async def run():
+        async with a_stream(nats.url, "vitals") as (address, context):
+            feed = await NatsFeed.open(address, (0,))
+            expected = [b"%d" % number for number in range(1000)]
+            for text in expected:
+                await context.publish_async("vitals.0", text)
+            await context.publish_async_completed()
+            await feed.begin(LEASE, 0)
+            assert texts_of(await taken(feed, LEASE, 1000)) == expected
+            await feed.close()
+
+    monkeypatch.setattr("logcde.serve.nats.TOGETHER", 20)
+    asyncio.run(run())
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("fault", ["lost", "refused"])
+def test_messages_that_came_before_a_fault_are_delivered(nats, monkeypatch, fault):
+    """All of them are there when they are looked at, and one in the middle is lost, or the broker refuses more."""
+
+    async def run():
+        async with a_stream(nats.url, "vitals") as (address, context):
+            feed = await NatsFeed.open(address, (0,))
+            await feed.begin(LEASE, 0)
+            await sent(context, "vitals.0", [b"0"])
+            assert texts_of(await taken(feed, LEASE, 1)) == [b"0"]
+            await sent(context, "vitals.0", [b"%d" % number for number in range(1, 9)])
+            await asyncio.sleep(0.2)  # they are here
+            subscription = feed._readers[LEASE]._subscription
+            receive, count = subscription.next_msg, 0
+
+            async def faulty(**given):
+                nonlocal count
+                count += 1
+                message = await receive(**given)
+                if count == 4:
+                    if fault == "lost":
+                        return await receive(**given)
+                    message.headers = {"Status": "409", "Description": "no more"}
+                return message
+
+            monkeypatch.setattr(subscription, "next_msg", faulty)
+            assert texts_of(await taken(feed, LEASE, 8)) == [b"%d" % number for number in range(1, 9)]
+            await feed.close()
+
+    monkeypatch.setattr("logcde.serve.nats.WAIT", 0.05)
+    asyncio.run(run())
+
+
 def entries(first, last):
     return [Outgoing("prediction", "p1", {"series": "p1", "value": n}, n) for n in range(first, last + 1)]
 
