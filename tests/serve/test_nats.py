@@ -130,25 +130,6 @@ def test_a_message_that_is_lost_on_the_way_is_asked_for_again(nats, monkeypatch)
     asyncio.run(run())
 
 
-def test_a_backlog_of_many_requests_is_read_by_one_consumer(nats, monkeypatch, caplog):
-    caplog.set_level("INFO", "logcde")
-
-    async def run():
-        async with a_stream(nats.url, "vitals") as (address, context):
-            feed = await NatsFeed.open(address, (0,))
-            expected = [b"%d" % number for number in range(1000)]
-            for text in expected:
-                await context.publish_async("vitals.0", text)
-            await context.publish_async_completed()
-            await feed.begin(LEASE, 0)
-            assert texts_of(await taken(feed, LEASE, 1000)) == expected
-            await feed.close()
-
-    monkeypatch.setattr("logcde.serve.nats.TOGETHER", 20)
-    asyncio.run(run())
-    assert not caplog.messages
-
-
 @pytest.mark.parametrize("fault", ["lost", "refused"])
 def test_messages_that_came_before_a_fault_are_delivered(nats, monkeypatch, fault):
     """All of them are there when they are looked at, and one in the middle is lost, or the broker refuses more."""
