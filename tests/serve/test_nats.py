@@ -10,7 +10,8 @@ from nats.js.api import StreamConfig
 
 from logcde.errors import ModelError
 from logcde.serve.feed import PublishError
-from logcde.serve.nats import NatsAddress, NatsFeed, NatsPublisher
+from logcde.serve.nats import NatsAddress, NatsPublisher
+from logcde.serve.nats_feed import NatsFeed
 from logcde.serve.store import Lease, Outgoing
 from tests.serve.servers import Nats, running
 
@@ -99,7 +100,7 @@ def test_many_requests_deliver_each_message_once(nats, monkeypatch, caplog):
             await feed.close()
 
     caplog.set_level("INFO", "logcde")
-    monkeypatch.setattr("logcde.serve.nats.TOGETHER", 7)
+    monkeypatch.setattr("logcde.serve.nats_feed.TOGETHER", 7)
     asyncio.run(run())
     assert not caplog.messages  # nothing had to be asked for again
 
@@ -125,8 +126,8 @@ def test_a_message_that_is_lost_on_the_way_is_asked_for_again(nats, monkeypatch)
             assert texts_of(await taken(feed, LEASE, 1)) == [b"e"]
             await feed.close()
 
-    monkeypatch.setattr("logcde.serve.nats.WAIT", 0.05)
-    monkeypatch.setattr("logcde.serve.nats.REDELIVERY", 1.0)  # by which the last of all is found
+    monkeypatch.setattr("logcde.serve.nats_feed.WAIT", 0.05)
+    monkeypatch.setattr("logcde.serve.nats_feed.REDELIVERY", 1.0)  # by which the last of all is found
     asyncio.run(run())
 
 
@@ -159,7 +160,7 @@ def test_messages_that_came_before_a_fault_are_delivered(nats, monkeypatch, faul
             assert texts_of(await taken(feed, LEASE, 8)) == [b"%d" % number for number in range(1, 9)]
             await feed.close()
 
-    monkeypatch.setattr("logcde.serve.nats.WAIT", 0.05)
+    monkeypatch.setattr("logcde.serve.nats_feed.WAIT", 0.05)
     asyncio.run(run())
 
 
@@ -258,8 +259,8 @@ def test_a_feed_goes_on_when_its_broker_comes_back(tmp_path, monkeypatch):
             assert texts_of(await waiting)[0] == b"c"
             await feed.close()
 
-    monkeypatch.setattr("logcde.serve.nats.WAIT", 0.1)
-    monkeypatch.setattr("logcde.serve.nats.EXPIRES", 0.5)
+    monkeypatch.setattr("logcde.serve.nats_feed.WAIT", 0.1)
+    monkeypatch.setattr("logcde.serve.nats_feed.EXPIRES", 0.5)
     with running(Nats(tmp_path)) as server:
         asyncio.run(run(server))
 

@@ -148,7 +148,8 @@ async def _opened(streams: Streams, store: str) -> tuple[AbstractFeed, AbstractP
     feed: AbstractFeed = PostFeed()
     publisher = None
     if streams.source is not None or streams.sink is not None:
-        from logcde.serve.nats import NatsAddress, NatsFeed, NatsPublisher
+        from logcde.serve.nats import NatsAddress, NatsPublisher
+        from logcde.serve.nats_feed import NatsFeed
 
         if streams.source is not None:
             feed = await NatsFeed.open(NatsAddress.parse(streams.source), streams.partitions)
