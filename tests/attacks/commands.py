@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 import tempfile
+import unittest.mock
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any
 import hypothesis
 import numpy as np
 import pyarrow
+import uvicorn
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -96,6 +98,8 @@ TABLE_FLAGS = {
 FREE_TABLE_FLAGS = TABLE_FLAGS | {"--origin": MOMENTS, "--unit": LENGTHS, "--epoch": ("s", "ms", "us", "ns", "h")}
 # Addresses at which nothing listens: no cluster is started for a guess.
 FOLDER_FLAGS = {"--unsplit": (), "--ray": ("127.0.0.1:9", "nonsense", "")}
+STREAMS = ("nats://127.0.0.1:9/vitals", "nats://127.0.0.1:9/a.b", "http://127.0.0.1:9/vitals", "nats://[/x", "")
+DATABASES = ("postgresql://127.0.0.1:9/ward", "postgresql://[/ward", "postgres://127.0.0.1:x/ward")
 TARGET_FLAGS = {"--target": (*CHANNELS, "state", *COLUMNS), "--targets": ("table", "other"), "--only-matched": ()}
 FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
     "describe": FREE_TABLE_FLAGS | {"--json": (), "--plot": PLOTS},
@@ -159,6 +163,22 @@ FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
         "--json": (),
         "--fresh": (),
     },
+    "serve": {
+        "--store": ("state.db", "new/state.db", "table", "other", ".", "", *DATABASES),
+        "--beside": ("NETWORK", "FORECASTER", "MODEL", "table", "nothing"),
+        "--from": STREAMS,
+        "--to": STREAMS,
+        "--partitions": ("0", "0-3", "3-0", "-1", "0,0", "0-99999", "x", ""),
+        "--http": ("127.0.0.1:0", "localhost:0", "[::1]:0", "127.0.0.1:99999", "192.0.2.1:0", "nonsense", ""),
+        "--when": ("event", "request", "never"),
+        "--alert": ("ill:0.8:0.6", "well:0.2:0.4", "0:1:1", "other:1:0", "ill:nan:0", "ill:1", ""),
+        "--risk": ("ill", "well", "0", "other", ""),
+        "--token-file": ("table", "nothing", "."),
+        "--tls-certificate": ("table", "nothing"),
+        "--tls-key": ("table", "nothing"),
+        **dict.fromkeys(("--history", "--max-body", "--max-series"), WHOLES),
+        **dict.fromkeys(("--archive-after", "--keep-ids", "--max-rate", "--rate", "--reorder", "--tick"), RATES),
+    },
     "report": {},
     "export": {"--intervals": ("1", "3", *WHOLES), "--rows": ("1", "7", *WHOLES)},
     "nonsense": {"--version": (), "--help": (), "--depth": WHOLES},
@@ -172,6 +192,8 @@ MODELS = {
     "NETWORK": ("--learner", "slice", "--target", "state", "--hidden", "4", "--depth", "1", "--steps", "2"),
 }
 """Words that stand for trained models, and the options of their training."""
+SERVED = {"--store": "state.db", "--http": "127.0.0.1:0"}
+"""What every service is given."""
 ENDINGS = (".csv", ".tsv", ".parquet", ".csv.gz", ".txt", ".jsonl", "")
 OUTPUTS = ("out.csv", "out.parquet", "out.jsonl", "out", "out.txt", "table", "new/folder/out.csv", "", ".")
 ARROW_TYPES = (
@@ -282,9 +304,9 @@ def single_values(command: str) -> list[Case]:
     for flag, values in FLAGS[command].items():
         words, ahead = [command], command == "predict" and flag in ("--at", "--every")
         numbers = ahead or command in ("describe", "embed")
-        if command in ("evaluate", "export", "predict", "stream", "report", "stress"):
+        if command in ("evaluate", "export", "predict", "serve", "stream", "report", "stress"):
             words.append("FORECASTER" if ahead else "MODEL")
-        if command not in ("stream", "export", "report", "nonsense"):
+        if command not in ("serve", "stream", "export", "report", "nonsense"):
             words.append("table.parquet")
         if command == "train" and flag != "--config":
             network = flag in (*NETWORK_FLAGS, "--validation")
@@ -296,6 +318,8 @@ def single_values(command: str) -> list[Case]:
         if command == "export":
             words[-1] = "NETWORK"
             words += ["--intervals", "2"] if flag != "--intervals" else []
+        if command == "serve":
+            words += [word for one in SERVED.items() if one[0] != flag for word in one]
         if command in ("embed", "export", "predict", "train"):
             words += ["-o", "model" if command in ("export", "train") else "out.csv"]
         for value in values or (None,):
@@ -314,7 +338,7 @@ def check(case: Case, folder: Path, models: Models, seen: Seen) -> None:
     before = set(folder.rglob("*"))
     (folder / "lines").write_bytes(case.lines)
     words = [models.path(word) for word in case.words]
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), unittest.mock.patch.object(uvicorn.Server, "serve", _served):
         code, out, errors = call(*words, stdin=folder / "lines")
     (folder / "lines").unlink()
     left = set(folder.rglob("*")) - before
@@ -326,16 +350,20 @@ def check(case: Case, folder: Path, models: Models, seen: Seen) -> None:
     hidden = [path for path in left if path.name.startswith(".") or "unfinished" in path.name]
     assert not hidden, f"{told}; left {hidden}"
     files = [path for path in left if path.is_file()]
-    assert code == 0 or words[0] == "stream" or not files, f"{told}; left {files}"
+    assert code == 0 or words[0] in ("serve", "stream") or not files, f"{told}; left {files}"
     assert before <= set(folder.rglob("*")), f"{told}; removed input"
     outputs = [words[place + 1] for place, word in enumerate(words[:-1]) if word in ("-o", "--plot")]
     for path in before:
-        replaced = code == 0 and path.name in outputs
+        replaced = (code == 0 and path.name in outputs) or (words[0] == "serve" and not case.files[path.name])
         assert replaced or path.read_bytes() == case.files[path.name], f"{told}; changed {path}"
     for path in files:
         check_written(path)
         seen.written += 1
     seen.codes[words[0], code] += 1
+
+
+async def _served(server: uvicorn.Server, sockets: object) -> None:
+    """A service that a signal ends as soon as it could be asked."""
 
 
 def check_written(path: Path) -> None:
@@ -380,10 +408,10 @@ def cases(draw: Callable[[Any], Any], commands: Sequence[str]) -> Case:
     files = {name: content, other: others}
     names = {"table": name, "other": other}
     words: list[str] = [command]
-    if command in ("evaluate", "export", "predict", "stream", "report", "stress"):
+    if command in ("evaluate", "export", "predict", "serve", "stream", "report", "stress"):
         model = draw(st.sampled_from(("MODEL",) * 4 + tuple(MODELS)))
         words.append(model if draw(MOSTLY) else draw(st.sampled_from((name, "nothing", "."))))
-    if command not in ("stream", "export", "report", "nonsense"):
+    if command not in ("serve", "stream", "export", "report", "nonsense"):
         words.append(name if draw(MOSTLY) else draw(st.sampled_from(("nothing.csv", ".", "", other))))
     if command == "train":
         words += ["--learner", "ridge" if draw(MOSTLY) else "nonsense"]
@@ -397,6 +425,8 @@ def cases(draw: Callable[[Any], Any], commands: Sequence[str]) -> Case:
             words += [names.get(one, one) for one in draw(st.lists(st.sampled_from(values), min_size=1, max_size=many))]
     if command == "export":
         words += ["--intervals", "2"] if "--intervals" not in words else []
+    if command == "serve":
+        words += [word for one in SERVED.items() if one[0] not in words for word in one]
     if command in ("embed", "export", "predict", "report", "train") and draw(MOSTLY):
         ordinary = {"export": "model", "train": "model", "report": "report.html"}.get(command, "out.csv")
         output = ordinary if draw(MOSTLY) else draw(st.sampled_from(OUTPUTS))
