@@ -42,7 +42,7 @@ class Serve:
     http://127.0.0.1:8000/observations. With "id", an event id of their choice, an observation that is sent again is
     taken once.
 
-    After a crash the same command continues with all that was answered. A second process on the same store is refused,
+    After a crash the same command continues with all that was answered. A second process on the same file is refused,
     and so is a store of another model. SIGTERM or Ctrl-C finish what has begun, and end the command.
 
     Several processes may share a store in PostgreSQL. With --from they share the partitions of a stream of NATS, and
@@ -84,7 +84,8 @@ class Serve:
     archive_after: float | None = None
     """Archive series after so many seconds without an observation; their next one opens them again."""
     history: int = 500
-    """Observations of each series that are kept for display."""
+    """Observations of each series that are kept: for display, to say what a prediction rests on, and for a new model
+    beside this one."""
     keep_ids: float = 7.0
     """Days for which event ids are kept."""
     max_series: int = 100_000
