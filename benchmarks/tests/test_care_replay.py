@@ -14,10 +14,10 @@ from examples.serving.servers import missing
 def test_services_predict_as_the_model_does_offline():
     if not (Path(os.environ["LOGCDE_DATA"]) / "PhysioNet2012.npz").is_file():
         pytest.skip("NO STAY IS REPLAYED: PhysioNet 2012 is not in LOGCDE_DATA")
-    http, nats = replayed(Options(stays=24, training=64))
+    http, nats = replayed(Options(stays=12, training=32))
     for one in (http, nats):
-        assert one.stays == 24
-        assert one.predictions == one.events > 1000
+        assert one.stays == 12
+        assert one.predictions == one.events > 500
         assert one.observations > one.events
         assert one.refused == 0
         assert one.largest_prediction > 0.01

@@ -42,7 +42,7 @@ def both(depth, channels=6, **options):
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 def test_matrices_are_those_of_log_signatures(data):
     streams = data.draw(strategies.streams(continuous=True))
     partition = data.draw(strategies.partitions(streams))

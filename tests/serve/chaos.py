@@ -157,7 +157,7 @@ async def disturb(workers, postgres, broker, faults, chance, over, finished):
     chance.shuffle(happening)
     while not finished.is_set():
         await asyncio.to_thread(workers.see_to)
-        await asyncio.sleep(chance.uniform(0.3, 1.0))
+        await asyncio.sleep(chance.uniform(0.1, 0.5))
         if workers.doomed:
             continue
         if not happening:
