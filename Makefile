@@ -38,9 +38,9 @@ test: $(VENV)/.ready
 	$(MAKE) --no-print-directory -j 2 lint units
 
 units: $(VENV)/.ready
-	@# One process for each file: most of the time is compilation, which processes do not share. Three of them, because
-	@# tests of servers wait. In the order of folders: many small files come last, so that all end at about the same time.
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	@# One process for each file: most of the time is compilation, which processes do not share.
+	@# In the order of folders: many small files come last, so that both processes end at about the same time.
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 format: $(VENV)/.ready
 	$(BIN)/ruff format
