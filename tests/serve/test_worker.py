@@ -146,6 +146,25 @@ def test_an_observation_at_which_the_engine_fails_for_ever_is_kept_and_passed_ov
         assert "The service failed at this observation (ZeroDivisionError)" in letter.error
 
 
+def test_nothing_is_taken_before_what_could_not_be_kept(tmp_path, monkeypatch):
+    """Deliveries that break the engine together are tried one by one; the store fails at the first of them."""
+    with service_on(tmp_path / "state.db") as service:
+        apply, calls = service.apply, []
+
+        def failing(lease, deliveries):
+            calls.append(len(deliveries))
+            if len(calls) == 1:
+                raise ZeroDivisionError
+            if len(calls) == 2:
+                raise StoreError("The disk is full.", "Make room.")
+            return apply(lease, deliveries)
+
+        monkeypatch.setattr(service, "apply", failing)
+        run(service, Log(LINES), lambda worker: taken(service) == len(LINES) and worker.failure is None)
+        assert calls[:2] == [2, 1]
+        assert service.store.dead_letters(9) == []
+
+
 def test_a_partition_that_another_process_takes_is_left(tmp_path):
     with (
         service_on(tmp_path / "state.db") as service,

@@ -58,7 +58,7 @@ class AbstractFeed(abc.ABC):
 
     @abc.abstractmethod
     async def begin(self, lease: Lease, position: int) -> None:
-        """Deliver what follows a position of a partition, again if it was delivered before."""
+        """Deliver what follows a position of a partition, again if it was delivered before, settled or not."""
 
     @abc.abstractmethod
     async def take(self, lease: Lease) -> list[Delivery]:

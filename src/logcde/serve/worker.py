@@ -175,16 +175,14 @@ class Worker:
         try:
             answers = await self.call(self.service.apply, lease, deliveries)
         except StoreError as error:
-            held.fenced = isinstance(error, FencedError)
-            if not held.fenced:
-                self._failed("store", error)
-            for delivery in deliveries:
-                self.feed.settle(lease, delivery, error)
-            return False
+            return self._not_kept(lease, deliveries, held, error)
         except Exception as error:
-            if len(deliveries) > 1:  # find the one that cannot be applied
-                return all([await self._apply(lease, [delivery], held) for delivery in deliveries])
-            return await self._fail(lease, deliveries[0], error)
+            if len(deliveries) == 1:
+                return await self._fail(lease, deliveries[0], held, error)
+            for delivery in deliveries:  # find the one that cannot be applied
+                if not await self._apply(lease, [delivery], held) and self.feed.replays:
+                    return False  # what follows comes again behind this one, and may not be taken before it
+            return True
         held.position = deliveries[-1].position
         self._settle(lease, deliveries, answers)
         return True
@@ -196,7 +194,15 @@ class Worker:
             self.feed.settle(lease, delivery, one)
         self._tell()
 
-    async def _fail(self, lease: Lease, delivery: Delivery, error: Exception) -> bool:
+    def _not_kept(self, lease: Lease, deliveries: Sequence[Delivery], held: "_Held", error: StoreError) -> bool:
+        held.fenced = isinstance(error, FencedError)
+        if not held.fenced:
+            self._failed("store", error)
+        for delivery in deliveries:
+            self.feed.settle(lease, delivery, error)
+        return False
+
+    async def _fail(self, lease: Lease, delivery: Delivery, held: "_Held", error: Exception) -> bool:
         """Tell of a delivery at which the engine fails. One that would come again for ever is kept and passed over."""
         log.error("A delivery of %d observations cannot be applied.", len(delivery.texts), exc_info=error)
         self.service.metrics.add("failures")
@@ -204,8 +210,7 @@ class Worker:
             if self.feed.replays:
                 await self.call(self.service.skip, lease, delivery, error)
         except StoreError as unwritten:
-            self._failed("store", unwritten)
-            return False
+            return self._not_kept(lease, [delivery], held, unwritten)
         found = FailedError(
             f"The service failed at these observations ({type(error).__name__}), and has taken none of them.",
             "Send them one by one to find the one that it fails at, and see its log.",
