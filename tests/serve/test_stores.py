@@ -339,6 +339,8 @@ def test_the_store_comes_back_with_its_server(tmp_path_factory):
         (lease,) = store.claim("http", [0]).leases
         store.commit(a_group(lease))
         kept = store.load(["p1"]), store.outgoing(0, 9), store.counts()
+        with store._pool.connection(), store._pool.connection(), store._pool.connection():
+            pass  # readers of several pages, whose connections all die with the server
         server.kill()
         with pytest.raises(StoreError, match="cannot be written"):
             store.commit(Group(lease, 8))

@@ -89,7 +89,14 @@ class PostgresStore(AbstractSqlStore):
         self._writer: psycopg.Connection | None = None
         self._keys: list[int] = []
         self._pool = psycopg_pool.ConnectionPool(
-            self._conninfo, min_size=1, max_size=8, timeout=5.0, open=False, kwargs={"autocommit": True}
+            self._conninfo,
+            min_size=1,
+            max_size=8,
+            timeout=5.0,
+            open=False,
+            # Connections that died with a server are replaced, not handed to readers when it is back.
+            check=psycopg_pool.ConnectionPool.check_connection,
+            kwargs={"autocommit": True},
         )
         try:
             with self._transaction() as run:
