@@ -28,7 +28,7 @@ from logcde.streams import Term
 from logcde.train import Selection
 from tests.embedding import strategies
 from tests.embedding.test_sparse import wide
-from tests.flows.test_sparse import FIELDS, assert_close, states_of
+from tests.flows.test_sparse import FIELDS, assert_close, states_of, unrolled
 
 KEY = jax.random.key(0)
 ARRAYS = ("amounts", "moments", "spans", "letters", "sizes", "counts")
@@ -49,14 +49,26 @@ def test_matrices_are_those_of_log_signatures(data):
     options = {"counts": data.draw(st.booleans()), "time": data.draw(st.booleans())}
     embedding = lc.Embedding(data.draw(st.integers(1, 2)), roughness=data.draw(st.booleans()), **options)
     sparse, dense = (embedding(streams, partition, sparse=kind) for kind in (True, False))
-    field = Dense(dense.basis, 3, dtype=np.float64, key=KEY)
     steps = FactorSteps.of(sparse, np.float64)
-    arrays = [np.asarray(getattr(steps, name)) for name in ARRAYS]
-    found = jax.vmap(functools.partial(factors._twin, embedding.depth > 1, field.letter_generators()))(*arrays)
-    expected = jnp.tensordot(jnp.asarray(dense.values), field.generators(), axes=1)
+    found, expected, level_one = _matrices(dense.basis, steps, dense.values)
     assert_close(found, expected, 1e-9)
-    level_one = jax.vmap(FactorSteps.level_one)(steps)
     assert_close(level_one, dense.values[..., : dense.basis.width], 1e-9)
+
+
+@eqx.filter_jit
+def _matrices(basis, steps, values):
+    field = Dense(basis, 3, dtype=np.float64, key=KEY)
+    arrays = [jnp.asarray(getattr(steps, name)) for name in ARRAYS]
+    found = jax.vmap(functools.partial(factors._twin, basis.depth > 1, field.letter_generators()))(*arrays)
+    expected = jnp.tensordot(values, field.generators(), axes=1)
+    return found, expected, jax.vmap(FactorSteps.level_one)(steps)
+
+
+@eqx.filter_jit
+@functools.partial(eqx.filter_grad, has_aux=True)
+def slopes(dynamics, inputs):
+    states = unrolled(dynamics, inputs)
+    return jnp.sum(jnp.sin(states)), states
 
 
 @pytest.mark.parametrize(("depth", "channels"), [(1, 6), (2, 6), (2, 80)])
@@ -66,12 +78,8 @@ def test_states_and_gradients_are_those_of_log_signatures(name, depth, channels)
     given, dense, basis = both(depth, channels)
     assert (given.logsigs.own is not None) == (channels == 80)
     dynamics = LinearDynamics(FIELDS[name](basis))
-    assert_close(states_of(dynamics, given), states_of(dynamics, dense))
-
-    def loss(dynamics, inputs):
-        return jnp.sum(jnp.sin(states_of(dynamics, inputs)))
-
-    found, expected = eqx.filter_grad(loss)(dynamics, given), eqx.filter_grad(loss)(dynamics, dense)
+    (found, states), (expected, of_dense) = slopes(dynamics, given), slopes(dynamics, dense)
+    assert_close(states, of_dense)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert_close(one, other)
 
@@ -81,7 +89,7 @@ def test_long_series_go_one_interval_at_a_time(monkeypatch):
     dynamics = LinearDynamics(FIELDS["blocks"](basis))
     expected = states_of(dynamics, given)
     monkeypatch.setattr(linear, "MATRICES", 1)
-    assert_close(states_of(dynamics, given), expected)
+    assert_close(unrolled(dynamics, given), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -93,7 +101,7 @@ def test_kernels_are_their_twin(dtype, size, blocks, second):
     names = factors._targets_of(letters, second)
     assert names is not None
     data = [jnp.asarray(getattr(steps, name)) for name in ARRAYS]
-    twin = jax.vmap(functools.partial(factors._twin, second, letters))
+    twin = jax.jit(jax.vmap(functools.partial(factors._twin, second, letters)))
     found = jax.jit(jax.vmap(functools.partial(factors._kernel, names[0], letters)))(*data)
     accuracy = 1e-12 if dtype == np.float64 else 1e-5
     assert_close(found, twin(*data), accuracy)
@@ -105,7 +113,7 @@ def test_kernels_are_their_twin(dtype, size, blocks, second):
         *some, slope = given
         return jax.vjp(lambda letters: factors._twin(second, letters, *some), letters)[1](slope)[0]
 
-    assert_close(back, jax.vmap(pulled)(*data, cotangent), accuracy)
+    assert_close(back, jax.jit(jax.vmap(pulled))(*data, cotangent), accuracy)
 
 
 @pytest.mark.parametrize("shared", ["series", "models", "nothing", "each"])
@@ -118,7 +126,7 @@ def test_shared_arguments_are_told_apart(shared):
     def total(letters, steps):
         return jnp.sum(jnp.sin(factors.composed_matrices(letters, steps)))
 
-    slope = jax.value_and_grad(total)
+    slope = jax.jit(jax.value_and_grad(total))
     if shared == "series":  # several models on the same series
         mapped = jax.vmap(jax.vmap(slope, in_axes=(None, 0)), in_axes=(0, None))
         found = jax.jit(mapped)(letters, steps)
@@ -134,8 +142,9 @@ def test_shared_arguments_are_told_apart(shared):
         found = jax.jit(jax.vmap(slope))(letters, some)
         expected = [slope(one, steps_of(steps, k)) for k, one in enumerate(letters)]
     else:
-        found = jax.jit(slope)(letters[0], steps_of(steps, 1))
-        expected = jax.value_and_grad(lambda one: jnp.sum(jnp.sin(_twin_of(one, steps_of(steps, 1)))))(letters[0])
+        found = slope(letters[0], steps_of(steps, 1))
+        twin = jax.value_and_grad(lambda one: jnp.sum(jnp.sin(_twin_of(one, steps_of(steps, 1)))))
+        expected = jax.jit(twin)(letters[0])
     leaves = jax.tree.leaves(expected)
     for place, leaf in enumerate(jax.tree.leaves(found)):
         assert_close(leaf, np.stack(leaves[place::2]).reshape(leaf.shape))
@@ -158,9 +167,11 @@ def test_amounts_and_times_have_derivatives():
         return jnp.sum(jnp.sin(matrices(letters, moved)))
 
     real = steps.amounts, steps.moments, steps.spans
-    places = (0, 1, 2)
-    found = jax.grad(lambda *real: total(*real, factors.composed_matrices), places)(*real)
-    for one, other in zip(found, jax.grad(lambda *real: total(*real, _twin_of), places)(*real), strict=True):
+    found, expected = (
+        jax.jit(jax.grad(functools.partial(total, matrices=matrices), (0, 1, 2)))(*real)
+        for matrices in (factors.composed_matrices, _twin_of)
+    )
+    for one, other in zip(found, expected, strict=True):
         assert np.any(other)
         assert_close(one, other)
 
@@ -169,12 +180,12 @@ def test_without_kernels_the_twin_runs(monkeypatch):
     given, _, basis = both(2)
     dynamics = LinearDynamics(FIELDS["blocks"](basis))
 
-    def total(dynamics):
-        return jnp.sum(states_of(dynamics, given))
+    def compiled():
+        return eqx.filter_jit(eqx.filter_value_and_grad(lambda dynamics: jnp.sum(unrolled(dynamics, given))))
 
-    expected = eqx.filter_value_and_grad(total)(dynamics)
+    expected = compiled()(dynamics)
     monkeypatch.setattr(factors, "targets", lambda *given: None)
-    for one, other in zip(*map(jax.tree.leaves, (eqx.filter_value_and_grad(total)(dynamics), expected)), strict=True):
+    for one, other in zip(*map(jax.tree.leaves, (compiled()(dynamics), expected)), strict=True):
         assert_close(one, other)
 
 
@@ -188,7 +199,7 @@ def test_scaling_and_predictions_are_those_of_log_signatures(scaling, channels):
     fitted = model.fit_preprocessing(inputs, None)
     expected = model.fit_preprocessing(Inputs.of(dense, dtype=np.float64), None)
     np.testing.assert_allclose(fitted.scaling.factors, expected.scaling.factors, rtol=1e-9)
-    twice = jax.vmap(lambda one: fitted.scaled(fitted.scaled(one)).level_one())(inputs.logsigs)
+    twice = jax.jit(jax.vmap(lambda one: fitted.scaled(fitted.scaled(one)).level_one()))(inputs.logsigs)
     scale = np.square(fitted.scaling.factors)
     assert_close(twice, dense.values[..., : dense.basis.width] * scale)
     assert_close(predict(fitted, sparse), predict(fitted, dense))

@@ -45,14 +45,25 @@ def both(depth, **options):
     return [lc.Embedding(depth, **options)(streams, partition, sparse=kind) for kind in (True, False)]
 
 
-def states_of(dynamics, inputs):
+def unrolled(dynamics, inputs):
     start = jnp.linspace(-1.0, 1.0, dynamics.hidden)
     return jax.vmap(lambda one: dynamics.unroll(start, one.logsigs, one.length))(inputs)
+
+
+states_of = eqx.filter_jit(unrolled)
 
 
 def assert_close(found, expected, accuracy=1e-10):
     scale = 1 + np.abs(np.asarray(expected)).max(initial=0)
     np.testing.assert_allclose(np.asarray(found) / scale, np.asarray(expected) / scale, atol=accuracy)
+
+
+@eqx.filter_jit
+@functools.partial(eqx.filter_grad, has_aux=True)
+def slopes(both, given):
+    dynamics, logsigs = both
+    states = unrolled(dynamics, Inputs(logsigs, given.length, given.initial, given.static))
+    return jnp.sum(jnp.sin(states)), states
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -61,14 +72,9 @@ def test_states_and_gradients_are_those_of_dense_ones(name, depth):
     logsigs, dense = both(depth)
     given, given_dense = (Inputs.of(one * 0.1, dtype=np.float64) for one in (logsigs, dense))
     dynamics = LinearDynamics(FIELDS[name](logsigs.basis), scan=Sequential() if depth == 3 else linear.Auto())
-    assert_close(states_of(dynamics, given), states_of(dynamics, given_dense))
-
-    def loss(both, length):
-        dynamics, logsigs = both
-        return jnp.sum(jnp.sin(states_of(dynamics, Inputs(logsigs, length, given.initial, given.static))))
-
-    found, of_values = eqx.filter_grad(loss)((dynamics, given.logsigs), given.length)
-    expected, of_dense = eqx.filter_grad(loss)((dynamics, given_dense.logsigs), given.length)
+    (found, of_values), states = slopes((dynamics, given.logsigs), given)
+    (expected, of_dense), states_dense = slopes((dynamics, given_dense.logsigs), given)
+    assert_close(states, states_dense)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert_close(one, other)
     sizes = given.logsigs.needs()[2]
@@ -83,7 +89,7 @@ def test_long_series_go_one_interval_at_a_time(monkeypatch):
     dynamics = LinearDynamics(FIELDS["blocks"](logsigs.basis))
     expected = states_of(dynamics, given)
     monkeypatch.setattr(linear, "MATRICES", 1)
-    assert_close(states_of(dynamics, given), expected)
+    assert_close(unrolled(dynamics, given), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -94,15 +100,19 @@ def test_kernels_are_their_twin(dtype, size, blocks):
     letters = jax.random.normal(KEY, (logsigs.basis.width, size, size, blocks), dtype)
     matrices, names = letters[steps.letters], sparse.targets(np.dtype(dtype))
     assert names is not None
-    twin = jax.vmap(lambda *given: sparse._twin(steps.most, *given))
+    twin = jax.jit(jax.vmap(lambda *given: sparse._twin(steps.most, *given)))
     given = (matrices, steps.values, steps.counts)
     found = jax.jit(jax.vmap(lambda *given: sparse._kernel(names[0], *given)))(*given)
     expected = twin(*given)
     accuracy = 1e-12 if dtype == np.float64 else 1e-5
     assert_close(found, expected, accuracy)
     cotangent = jax.random.normal(jax.random.key(1), found.shape, dtype)
-    _, pull = jax.vjp(lambda matrices, values: twin(matrices, values, steps.counts), matrices, steps.values)
-    for place, other in enumerate(pull(cotangent)):
+
+    @jax.jit
+    def pulled(matrices, values, cotangent):
+        return jax.vjp(lambda *real: twin(*real, steps.counts), matrices, values)[1](cotangent)
+
+    for place, other in enumerate(pulled(matrices, steps.values, cotangent)):
         back = functools.partial(sparse._kernel_back, names[1 + place], place)
         assert_close(jax.jit(jax.vmap(back))(*given, cotangent), other, accuracy)
 
@@ -111,12 +121,12 @@ def test_without_kernels_the_twin_runs(monkeypatch):
     logsigs, _ = both(2)
     given, dynamics = Inputs.of(logsigs, dtype=np.float64), LinearDynamics(FIELDS["blocks"](logsigs.basis))
 
-    def total(dynamics):
-        return jnp.sum(states_of(dynamics, given))
+    def compiled():
+        return eqx.filter_jit(eqx.filter_value_and_grad(lambda dynamics: jnp.sum(unrolled(dynamics, given))))
 
-    expected = eqx.filter_value_and_grad(total)(dynamics)
+    expected = compiled()(dynamics)
     monkeypatch.setattr(sparse, "targets", lambda dtype: None)
-    for one, other in zip(*map(jax.tree.leaves, (eqx.filter_value_and_grad(total)(dynamics), expected)), strict=True):
+    for one, other in zip(*map(jax.tree.leaves, (compiled()(dynamics), expected)), strict=True):
         assert_close(one, other)
 
 
