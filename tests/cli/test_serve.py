@@ -47,7 +47,7 @@ def faults(path, lines, model):
 
 
 def test_killed_at_any_time_nothing_is_lost_or_doubled(folder, tmp_path):
-    lines = [one | {"id": f"e{number}"} for number, one in enumerate(history(90))]
+    lines = [one | {"id": f"e{number}"} for number, one in enumerate(history(54))]
     path, chance = tmp_path / "state.db", random.Random(3)
 
     def start(kills):
