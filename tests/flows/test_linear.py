@@ -3,6 +3,7 @@
 import functools
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -102,7 +103,8 @@ def test_every_field_flow_and_scan_matches_plain_matrices(field, scan, flow):
             LinearDynamics(field, flow, scan)
         return
     logsigs = _logsigs(field)
-    found = LinearDynamics(field, flow, scan).unroll(_start(field), logsigs, jnp.asarray(5))
+    dynamics = LinearDynamics(field, flow, scan)
+    found = eqx.filter_jit(dynamics.unroll)(_start(field), logsigs, jnp.asarray(5))
     expected = _expected(field, logsigs, flow)
     assert np.abs(found - expected).max() <= 1e-12 * np.abs(expected).max()
 
@@ -124,7 +126,7 @@ def _gradients(scan):
         dynamics = LinearDynamics(field, Exponential(), scan)
         return jnp.sum(jnp.square(dynamics.unroll(_start(field), logsigs, jnp.asarray(4))))
 
-    return jax.tree.leaves(jax.grad(loss, argnums=(0, 1))(field, _logsigs(field)))
+    return jax.tree.leaves(jax.jit(jax.grad(loss, argnums=(0, 1)))(field, _logsigs(field)))
 
 
 @pytest.mark.parametrize("scan", [Associative(), Chunked(3), MatrixFree()], ids=_name)
