@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int64
 
 from experiments.nextday.data import CUTS, KNOWN, Observed, Scale, training_questions
 from experiments.runner.abstract import Tell
-from logcde.estimators import BetweenLoss, DirectForecast, LogCDEForecaster, MeanLoss, MedianLoss, Questions
+from logcde.estimators import BetweenLoss, DirectForecast, LogCDEForecaster, MeanLoss, MedianLoss, Perceptron, Questions
 from logcde.features.recent import Grouped
 
 SHARES = np.linspace(0.0, 1.0, 21)
@@ -151,7 +151,8 @@ class Library(AbstractForecaster, frozen=True, tag="library"):
     """`LogCDEForecaster` for any variable and time after any prefix; with two losses, also the mean of both.
 
     `share` is that of the loss between mean and median. About the variables `closely` there are up to `many` questions,
-    and `questions` about each of the others. With `totals` the numbers of observations are read.
+    and `questions` about each of the others. With `totals` the numbers of observations are read, and with `network` a
+    network learns from the questions about all variables.
     """
 
     losses: tuple[Literal["mean", "median", "between"], ...]
@@ -164,6 +165,7 @@ class Library(AbstractForecaster, frozen=True, tag="library"):
     closely: tuple[str, ...] = ()
     many: int = 60_000
     totals: bool = False
+    network: bool = False
 
     def run(
         self, observed: Observed, seen: Int64[np.ndarray, "_"], asked: Questions, test: Int64[np.ndarray, "_"],
@@ -183,6 +185,7 @@ class Library(AbstractForecaster, frozen=True, tag="library"):
                 rate=self.rate,
                 questions=max(most),
                 totals=self.totals,
+                network=Perceptron() if self.network else None,
             )
             fitted.append(LogCDEForecaster(learner=learner, random_state=seed).fit(observed.streams[seen], known))
             tell((number + 1) / len(self.losses))

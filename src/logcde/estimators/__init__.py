@@ -18,6 +18,7 @@ from logcde.estimators.learners import LogNCDE as LogNCDE
 from logcde.estimators.learners import LogSLiCE as LogSLiCE
 from logcde.estimators.learners import MeanLoss as MeanLoss
 from logcde.estimators.learners import MedianLoss as MedianLoss
+from logcde.estimators.learners import Perceptron as Perceptron
 from logcde.estimators.learners import Questions as Questions
 from logcde.estimators.learners import WindowBoosting as WindowBoosting
 from logcde.estimators.learners import WindowRidge as WindowRidge

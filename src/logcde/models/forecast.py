@@ -7,39 +7,15 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int64
 
 from logcde.errors import ModelError
-from logcde.features.recent import AGE, AHEAD, LAST, Grouped, RecentFeatures
+from logcde.features.recent import AHEAD, Grouped, RecentFeatures
+from logcde.models.forecast_network import ForecastNetwork, mean_of_networks
 from logcde.models.heads import AbstractHead
+from logcde.models.last_value import ShrunkLast, last_and_age
 from logcde.models.series import AbstractSeriesModel
 from logcde.streams import Schema, Streams
 
 NUMBERS_IN_MEMORY = 1 << 24
 """Features that are in memory at once."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class ShrunkLast:
-    """The last value of a channel, shrunk towards a centre by its age; the centre where there is no last value.
-
-    Args:
-        centre: What is expected of a target of which nothing is known.
-        age: Ages at which the share of the last value is known, increasing.
-        share: What is left of the difference between last value and centre, linear between these ages.
-
-    >>> ShrunkLast(10.0, np.array([0.0, 2.0]), np.array([1.0, 0.0]))(np.array([14.0, np.nan]), np.array([1.0, np.nan]))
-    array([12., 10.])
-    """
-
-    centre: float
-    age: Float64[np.ndarray, "knot"]
-    share: Float64[np.ndarray, "knot"]
-
-    def __call__(
-        self, last: Float64[np.ndarray, "question"], age: Float64[np.ndarray, "question"]
-    ) -> Float64[np.ndarray, "question"]:
-        """What to expect, from the last values and their ages at the time asked for."""
-        known = np.isfinite(last)
-        share = np.interp(np.where(known, age, 0.0), self.age, self.share)
-        return self.centre + np.where(known, share * (np.where(known, last, 0.0) - self.centre), 0.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -135,7 +111,7 @@ class ErrorQuantiles:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TargetForecast:
-    """How one target is forecast: the shrunk last value plus a weighted sum of heads.
+    """How one target is forecast: the shrunk last value plus a weighted sum of heads, and of the networks' mean.
 
     Args:
         channel: The channel that the target is a value of; None if it is none of them.
@@ -143,6 +119,7 @@ class TargetForecast:
         heads: Each predicts the change against the shrunk last value from a row of features.
         ahead: Times ahead at which the weights of the heads are known, increasing.
         weight: Weights there, at least 0 and together at most 1, linear between these times.
+        network: Weights of what the networks of all targets forecast, alike; None without networks.
         errors: Errors on series left out; None if there were none.
     """
 
@@ -151,27 +128,25 @@ class TargetForecast:
     heads: tuple[AbstractHead, ...]
     ahead: Float64[np.ndarray, "knot"]
     weight: Float64[np.ndarray, "head knot"]
+    network: Float64[np.ndarray, "knot"] | None = None
     errors: ErrorQuantiles | None = None
 
     def expected(self, rows: Float32[np.ndarray, "question feature"]) -> Float64[np.ndarray, "question"]:
         """The shrunk last value."""
         return self.base(*last_and_age(rows, self.channel))
 
-    def __call__(self, rows: Float32[np.ndarray, "question feature"]) -> Float64[np.ndarray, "question"]:
-        """The forecast of each question."""
-        found = self.expected(rows)
+    def __call__(
+        self,
+        rows: Float32[np.ndarray, "question feature"],
+        networks: Sequence[Float64[np.ndarray, "question"]] = (),
+    ) -> Float64[np.ndarray, "question"]:
+        """The forecast of each question, also from what each network forecasts."""
+        found = base = self.expected(rows)
         for weight, head in zip(self.weight, self.heads, strict=True):
             found = found + np.interp(rows[:, AHEAD], self.ahead, weight) * head(rows)[:, 0]
+        if self.network is not None:
+            found = found + np.interp(rows[:, AHEAD], self.ahead, self.network) * (mean_of_networks(networks) - base)
         return found
-
-
-def last_and_age(
-    rows: Float32[np.ndarray, "question feature"], channel: int | None
-) -> tuple[Float64[np.ndarray, "question"], Float64[np.ndarray, "question"]]:
-    """The last value of the channel in question and its age at the time asked for, NaN where there is none."""
-    if channel is None:
-        return np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    return rows[:, LAST].astype(np.float64), rows[:, AGE].astype(np.float64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -181,10 +156,12 @@ class ForecastModel(AbstractSeriesModel):
     Args:
         features: What is read of a prefix.
         targets: The forecasts of each target.
+        networks: Networks for all targets, whose mean counts.
     """
 
     features: RecentFeatures
     targets: tuple[TargetForecast, ...]
+    networks: tuple[ForecastNetwork, ...] = ()
 
     def __call__(self, streams: Streams) -> Float64[np.ndarray, "series output"]:
         """All targets at the horizon of each series, from what was observed before."""
@@ -229,8 +206,8 @@ class ForecastModel(AbstractSeriesModel):
             target: The number of the target.
         """
         out = np.empty(len(time))
-        for mine, rows, one in self._rows(grouped, series, until, time, target):
-            out[mine] = one(rows) + self.features.level(one.channel)
+        for mine, _, found, _ in self._found(grouped, series, until, time, target):
+            out[mine] = found
         return out
 
     def intervals(
@@ -244,19 +221,18 @@ class ForecastModel(AbstractSeriesModel):
     ) -> Float64[np.ndarray, "question 2"]:
         """The interval around each forecast that holds a share of the values, by the errors on series left out."""
         out = np.empty((len(time), 2))
-        for mine, rows, one in self._rows(grouped, series, until, time, target):
+        for mine, ahead, found, one in self._found(grouped, series, until, time, target):
             if one.errors is None:
                 raise ModelError(
                     "There are no errors on series left out, so there are no intervals.", "Train on more series."
                 )
-            middle = one(rows) + self.features.level(one.channel)
-            out[mine] = middle[:, None] + one.errors.between(coverage, rows[:, AHEAD])
+            out[mine] = found[:, None] + one.errors.between(coverage, ahead)
         return out
 
-    def _rows(
+    def _found(
         self, grouped: Grouped, series: np.ndarray, until: np.ndarray, time: np.ndarray, target: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, TargetForecast]]:
-        """Questions about one target with their features, as many at a time as fit into memory."""
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, TargetForecast]]:
+        """Questions about one target, times ahead, forecasts, and the target, as many at a time as fit into memory."""
         prefixes, place = grouped.prefixes(series, until).distinct()
         order = np.argsort(place, kind="stable")
         size = max(1, NUMBERS_IN_MEMORY // self.features.most)
@@ -265,10 +241,21 @@ class ForecastModel(AbstractSeriesModel):
             used, of = np.unique(place[chosen], return_inverse=True)
             part = prefixes[used]
             brief = self.features.brief(grouped, part)
+            encoded = [network.encode(brief) for network in self.networks]
             for number in np.unique(target[chosen]).tolist():
                 wanted, one = np.flatnonzero(target[chosen] == number), self.targets[number]
-                mine = chosen[wanted]
-                yield mine, self.features.rows(grouped, part, of[wanted], time[mine], one.channel, brief), one
+                mine, known = chosen[wanted], of[wanted]
+                rows = self.features.rows(grouped, part, known, time[mine], one.channel, brief)
+                own = rows[:, : rows.shape[1] - brief.shape[1]]
+                networks = (
+                    []
+                    if one.network is None
+                    else [
+                        network.values(units, known, own, number, one.channel)
+                        for network, units in zip(self.networks, encoded, strict=True)
+                    ]
+                )
+                yield mine, rows[:, AHEAD], one(rows, networks) + self.features.level(one.channel), one
 
     @property
     def schema(self) -> Schema:
@@ -277,5 +264,6 @@ class ForecastModel(AbstractSeriesModel):
 
     @property
     def size(self) -> int:
-        """Numbers of all heads."""
-        return sum(head.size for target in self.targets for head in target.heads)
+        """Numbers of all heads and networks."""
+        heads = sum(head.size for target in self.targets for head in target.heads)
+        return heads + sum(network.size for network in self.networks)

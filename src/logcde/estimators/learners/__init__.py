@@ -12,6 +12,7 @@ from logcde.estimators.learners.gradients import AbstractGradientLearner as Abst
 from logcde.estimators.learners.networks import AbstractNetwork as AbstractNetwork
 from logcde.estimators.learners.networks import LogNCDE as LogNCDE
 from logcde.estimators.learners.networks import LogSLiCE as LogSLiCE
+from logcde.estimators.learners.perceptron import Perceptron as Perceptron
 from logcde.estimators.learners.questions import AbstractForecastLoss as AbstractForecastLoss
 from logcde.estimators.learners.questions import BetweenLoss as BetweenLoss
 from logcde.estimators.learners.questions import Cuts as Cuts

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,10 +14,13 @@ from threadpoolctl import threadpool_limits
 
 from logcde.estimators.choosing import Choice
 from logcde.estimators.learners.boosting import boosted, varied
+from logcde.estimators.learners.perceptron import Known, Perceptron, trained
 from logcde.estimators.learners.questions import AbstractForecastLoss, Cuts, MeanLoss, Questions
 from logcde.features.recent import AHEAD, Grouped, RecentFeatures
-from logcde.models.forecast import ErrorQuantiles, ForecastModel, HorizonHead, ShrunkLast, TargetForecast, last_and_age
+from logcde.models.forecast import ErrorQuantiles, ForecastModel, HorizonHead, TargetForecast
+from logcde.models.forecast_network import ForecastNetwork, with_all
 from logcde.models.heads import AbstractHead, TreesHead
+from logcde.models.last_value import ShrunkLast, last_and_age
 from logcde.streams import Streams
 
 SHARES = np.linspace(0.0, 1.0, 21)
@@ -45,9 +49,10 @@ WIDE = 150
 class DirectForecast:
     """The default of `LogCDEForecaster`: learns the change of each target against its last value, any time ahead.
 
-    The last value of the channel in question is shrunk towards a mean by its age. Gradient boosting and ridge
-    regression learn what is left, from recent observations of all channels and the time asked for. Their weights have
-    the least loss on series left out, where weights of 0 leave the shrunk last value.
+    The last value of the channel in question is shrunk towards a mean by its age. Gradient boosting, ridge regression
+    and, with many questions, a network for all targets learn what is left, from recent observations of all channels and
+    the time asked for. Their weights have the least loss on series left out, where weights of 0 leave the shrunk last
+    value.
 
     Args:
         loss: `MeanLoss()`, `MedianLoss()`, or `BetweenLoss()`.
@@ -58,6 +63,7 @@ class DirectForecast:
         folds: Parts of the series, each left out by turns; with many questions, only one is.
         questions: Most training questions about a target; of more, some are drawn.
         totals: Whether the number of observations of each channel is read too, which tells how closely it is watched.
+        network: The network for all targets, one for each part of the series; None for none.
     """
 
     loss: AbstractForecastLoss = MeanLoss()
@@ -68,6 +74,7 @@ class DirectForecast:
     folds: int = 4
     questions: int = 40_000
     totals: bool = False
+    network: Perceptron | None = Perceptron()
 
     def fit_questions(
         self, streams: Streams, asked: Questions, channels: Sequence[int | None], names: Sequence[str], seed: int
@@ -84,26 +91,43 @@ class DirectForecast:
         grouped = Grouped.of(streams)
         prefixes = grouped.prefixes(asked.series, asked.until)
         features = RecentFeatures.fit(streams, float((asked.time - prefixes.end).max()), totals=self.totals)
-        distinct, place = prefixes.distinct()
+        drawn = [self._drawn(np.flatnonzero(asked.target == number), (seed, number)) for number in range(len(names))]
+        every = np.concatenate(drawn)
+        asked, (distinct, place) = asked[every], prefixes[every].distinct()
         brief = features.brief(grouped, distinct)
+        bounds = np.cumsum([0, *map(len, drawn)])
+        parts = [slice(first, last) for first, last in itertools.pairwise(bounds.tolist())]
+        own, nothing = [], np.empty((len(distinct), 0), np.float32)
+        for part, channel in zip(parts, channels, strict=True):
+            used, of = np.unique(place[part], return_inverse=True)
+            own.append(features.rows(grouped, distinct[used], of, asked.time[part], channel, nothing[used]))
+        values = asked.value - np.array([features.level(channel) for channel in channels])[asked.target]
+        suited = [self.loss.suited(values[part]) for part in parts]
+        networks, unseen = (), None
+        if self.network is not None and len(asked) >= self.network.fewest:
+            rows = np.concatenate([with_all(one, features.most - brief.shape[1]) for one in own])
+            known = Known(brief, place, rows, asked.target, values, channels)
+            networks, unseen = self._networks(self.network, known, asked, suited, seed)
         targets, choices = [], {}
-        for number, (channel, name) in enumerate(zip(channels, names, strict=True)):
+        for number, (part, channel, name) in enumerate(zip(parts, channels, names, strict=True)):
             began = time.monotonic()
-            mine = np.flatnonzero(asked.target == number)
-            if len(mine) > self.questions:
-                drawn = np.random.default_rng((seed, number)).choice(mine, self.questions, replace=False)
-                mine = np.sort(drawn)
-            used, of = np.unique(place[mine], return_inverse=True)
-            rows = features.rows(grouped, distinct[used], of, asked.time[mine], channel, brief[used])
-            own = rows.shape[1] - (brief.shape[1] if rows.shape[1] > WIDE else 0)
-            values = asked.value[mine] - features.level(channel)
-            table = _Table(rows, values, asked.series[mine], asked.until[mine], asked.time[mine], channel, own)
-            with threadpool_limits(1 if len(mine) < SMALL else None):
-                target, shares, losses = self._compared(table, self.loss.suited(values), seed)
+            rows = np.concatenate([own[number], brief[place[part]]], axis=1)
+            ridge = rows.shape[1] - (brief.shape[1] if rows.shape[1] > WIDE else 0)
+            answered = None if unseen is None else unseen[part]
+            given = asked.series[part], asked.until[part], asked.time[part]
+            table = _Table(rows, values[part], *given, channel, ridge, answered)
+            with threadpool_limits(1 if len(rows) < SMALL else None):
+                target, shares, losses = self._compared(table, suited[number], seed)
             targets.append(target)
             text = f"{self.loss.name} {losses[1]:.4g} left out, {losses[0]:.4g} of the shrunk last value"
             choices[name] = Choice(name, shares, f"weights; {text}, {time.monotonic() - began:.1f} s")
-        return ForecastModel(features, tuple(targets)), choices
+        return ForecastModel(features, tuple(targets), networks), choices
+
+    def _drawn(self, mine: Int64[np.ndarray, "_"], seed: Sequence[int]) -> Int64[np.ndarray, "_"]:
+        """As many questions as are wanted."""
+        if len(mine) <= self.questions:
+            return mine
+        return np.sort(np.random.default_rng(seed).choice(mine, self.questions, replace=False))
 
     def _compared(
         self, table: "_Table", loss: AbstractForecastLoss, seed: int
@@ -121,13 +145,16 @@ class DirectForecast:
         }
         learners["ridge"] = _Ridge(table.own, seed)
         missed, ahead, paths = [], [], []
-        for training, rest in self._folds(table, seed):
+        for training, rest in self._folds(table, seed, few=len(table.series) < MANY):
             known, unknown = table[training], table[rest]
             base = known.shrunk(loss)
-            change = known.values - known.expected(base)
-            missed.append(unknown.values - unknown.expected(base))
+            change, expected = known.values - known.expected(base), unknown.expected(base)
+            missed.append(unknown.values - expected)
             ahead.append(unknown.rows[:, AHEAD])
-            paths.append([learner.path(known.rows, change, unknown.rows) for learner in learners.values()])
+            found = [learner.path(known.rows, change, unknown.rows) for learner in learners.values()]
+            if unknown.answered is not None:
+                found.append(np.nan_to_num(unknown.answered - expected)[None])
+            paths.append(found)
         base = table.shrunk(loss)
         if not missed:
             none = np.zeros((0, 1))
@@ -142,31 +169,47 @@ class DirectForecast:
         order, parts = groups_of(after, HORIZONS)
         errors = ErrorQuantiles.of(knots.tolist(), np.split((left - mixed)[order], parts[1:]))
         change = table.values - table.expected(base)
-        used = np.flatnonzero(weight.any(axis=1))
+        used = [one for one in range(len(learners)) if weight[one].any()]
         heads = tuple(list(learners.values())[one].head(table.rows, change, best[one]) for one in used)
-        shares = {name: round(float(each.mean()), 2) for name, each in zip(learners, weight, strict=True)}
-        return TargetForecast(table.channel, base, heads, knots, weight[used], errors), shares, losses
+        network = weight[-1] if table.answered is not None and weight[-1].any() else None
+        names = learners if table.answered is None else [*learners, "network"]
+        shares = {name: round(float(each.mean()), 2) for name, each in zip(names, weight, strict=True)}
+        return TargetForecast(table.channel, base, heads, knots, weight[used], network, errors), shares, losses
 
-    def _folds(self, table: "_Table", seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Training questions and those left out, of other series; of one series, of later cuts."""
-        series = table.series
-        order = np.random.default_rng(seed).permutation(np.unique(series))
+    def _networks(
+        self, options: Perceptron, known: Known, asked: Questions, losses: Sequence[AbstractForecastLoss], seed: int
+    ) -> tuple[tuple[ForecastNetwork, ...], Float64[np.ndarray, "question"]]:
+        """A network without each part of the series, and what it forecasts for that part; NaN where there is none.
+
+        What comes after a part of a single series is not left out, so a network of all of it takes their place.
+        """
+        unseen, networks = np.full(len(known), np.nan), []
+        for training, rest in self._folds(asked, seed, few=True):
+            networks.append(trained(options, known[training], losses, fit_shrunk, seed + len(networks)))
+            unseen[rest] = known[rest].answered(networks[-1])
+        if len(np.unique(asked.series)) < 2:
+            networks = [trained(options, known, losses, fit_shrunk, seed)]
+        return tuple(networks), unseen
+
+    def _folds(self, asked: "_Table | Questions", seed: int, *, few: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Training questions and those left out, of other series; of one series, of later cuts. Once, if not few."""
+        order = np.random.default_rng(seed).permutation(np.unique(asked.series))
         if len(order) < 2:
-            yield from self._later(table)
+            yield from self._later(asked, few=few)
             return
         parts = np.array_split(order, min(self.folds, len(order)))
-        for part in parts[: 1 if len(series) >= MANY else None]:
-            rest = np.isin(series, part)
+        for part in parts[: None if few else 1]:
+            rest = np.isin(asked.series, part)
             yield np.flatnonzero(~rest), np.flatnonzero(rest)
 
-    def _later(self, table: "_Table") -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _later(self, asked: "_Table | Questions", *, few: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Consecutive blocks of the cuts of one series, each left out of training on what was known before it."""
-        cuts = np.unique(table.until)
+        cuts = np.unique(asked.until)
         blocks = np.array_split(cuts, min(self.folds + 1, len(cuts)))[1:]
-        for block in blocks[-1:] if len(table.series) >= MANY else blocks:
-            training = np.flatnonzero(table.time < block[0])
+        for block in blocks if few else blocks[-1:]:
+            training = np.flatnonzero(asked.time < block[0])
             if len(training):
-                yield training, np.flatnonzero((table.until >= block[0]) & (table.until <= block[-1]))
+                yield training, np.flatnonzero((asked.until >= block[0]) & (asked.until <= block[-1]))
 
     def _weights(
         self,
@@ -191,12 +234,13 @@ class DirectForecast:
 
 
 def mixtures(heads: int) -> Float64[np.ndarray, "mixture head"]:
-    """Weights from `SHARES` of some heads that are at most 1 together, none first.
+    """Weights from `SHARES` of some heads that are at most 1 together, none first; of more than 3 every second one.
 
-    >>> len(mixtures(2)), mixtures(2)[:2].tolist()
-    (231, [[0.0, 0.0], [0.0, 0.05]])
+    >>> len(mixtures(2)), mixtures(2)[:2].tolist(), len(mixtures(4))
+    (231, [[0.0, 0.0], [0.0, 0.05]], 1001)
     """
-    every = np.stack(np.meshgrid(*[SHARES] * heads, indexing="ij"), axis=-1).reshape(-1, heads)
+    some = SHARES if heads < 4 else SHARES[::2]
+    every = np.stack(np.meshgrid(*[some] * heads, indexing="ij"), axis=-1).reshape(-1, heads)
     return every[every.sum(axis=1) <= 1.0 + 1e-9]
 
 
@@ -214,7 +258,10 @@ def groups_of(numbers: Float[np.ndarray, "_"], most: int) -> tuple[Int64[np.ndar
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Table:
-    """Questions about one target; ridge weights of the first `own` features vary with the time ahead."""
+    """Questions about one target, and what networks that did not see their series answered.
+
+    Ridge weights of the first `own` features vary with the time ahead.
+    """
 
     rows: Float32[np.ndarray, "question feature"]
     values: Float64[np.ndarray, "question"]
@@ -223,10 +270,12 @@ class _Table:
     time: Float64[np.ndarray, "question"]
     channel: int | None
     own: int
+    answered: Float64[np.ndarray, "question"] | None
 
     def __getitem__(self, chosen: np.ndarray) -> "_Table":
-        rows, values, series = self.rows[chosen], self.values[chosen], self.series[chosen]
-        return _Table(rows, values, series, self.until[chosen], self.time[chosen], self.channel, self.own)
+        given = self.rows[chosen], self.values[chosen], self.series[chosen], self.until[chosen], self.time[chosen]
+        answered = None if self.answered is None else self.answered[chosen]
+        return _Table(*given, self.channel, self.own, answered)
 
     def expected(self, base: ShrunkLast) -> Float64[np.ndarray, "question"]:
         """The shrunk last values."""

@@ -13,24 +13,34 @@ from logcde.streams.ragged import owners
 
 
 class AbstractForecastLoss(abc.ABC):
-    """What a forecast should be close to, and how a miss counts."""
+    """What a forecast should be close to, and how a miss counts: a sum of its square and its size."""
 
     name: str
     """What the comparison of learners calls it."""
-    boosting: tuple[str, ...]
-    """The losses of scikit-learn's boosters whose weighted sum has little of it."""
 
+    @property
     @abc.abstractmethod
+    def counts(self) -> tuple[float, float]:
+        """How much squared and absolute errors count."""
+
+    @property
+    def boosting(self) -> tuple[str, ...]:
+        """The losses of scikit-learn's boosters whose weighted sum has little of it."""
+        names = "squared_error", "absolute_error"
+        return tuple(name for name, count in zip(names, self.counts, strict=True) if count > 0)
+
     def suited(self, values: Float64[np.ndarray, "_"]) -> "AbstractForecastLoss":
         """The loss for a target with these values."""
+        return self
 
     @abc.abstractmethod
     def centre(self, values: Float64[np.ndarray, "_"]) -> float:
         """The constant with the least loss."""
 
-    @abc.abstractmethod
     def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
         """The loss of each error."""
+        squared, absolute = self.counts
+        return squared * np.square(errors) + absolute * np.abs(errors) if absolute else squared * np.square(errors)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,19 +52,15 @@ class MeanLoss(AbstractForecastLoss):
     """
 
     name = "squared error"
-    boosting = ("squared_error",)
 
-    def suited(self, values: Float64[np.ndarray, "_"]) -> "AbstractForecastLoss":
-        """The same for all targets."""
-        return self
+    @property
+    def counts(self) -> tuple[float, float]:
+        """Only squared errors count."""
+        return 1.0, 0.0
 
     def centre(self, values: Float64[np.ndarray, "_"]) -> float:
         """Squared errors are least around the mean."""
         return float(values.mean())
-
-    def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
-        """The square of each error."""
-        return np.square(errors)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,19 +72,15 @@ class MedianLoss(AbstractForecastLoss):
     """
 
     name = "absolute error"
-    boosting = ("absolute_error",)
 
-    def suited(self, values: Float64[np.ndarray, "_"]) -> "AbstractForecastLoss":
-        """The same for all targets."""
-        return self
+    @property
+    def counts(self) -> tuple[float, float]:
+        """Only absolute errors count."""
+        return 0.0, 1.0
 
     def centre(self, values: Float64[np.ndarray, "_"]) -> float:
         """Absolute errors are least around the median."""
         return float(np.median(values))
-
-    def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
-        """The absolute value of each error."""
-        return np.abs(errors)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,11 +104,16 @@ class BetweenLoss(AbstractForecastLoss):
     share: float = 0.05
     range: float | None = None
     name = "squared and absolute error"
-    boosting = ("squared_error", "absolute_error")
 
     def __post_init__(self) -> None:
         if not (self.share >= 0 and (self.range is None or self.range >= 0)):
             raise TrainingError(f"{self!r} would prefer errors.", "Give a share and a range that are not negative.")
+
+    @property
+    def counts(self) -> tuple[float, float]:
+        """How much squared and absolute errors count, in units of the target."""
+        assert self.range is not None
+        return 1.0, self.share * self.range
 
     def suited(self, values: Float64[np.ndarray, "_"]) -> "AbstractForecastLoss":
         """With the range of these values, unless one is given."""
@@ -116,11 +123,6 @@ class BetweenLoss(AbstractForecastLoss):
         """The best of some numbers from the mean to the median, between which the least loss is."""
         numbers = np.linspace(values.mean(), np.median(values), STEPS)
         return float(numbers[np.argmin([self(values - number).mean() for number in numbers])])
-
-    def __call__(self, errors: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
-        """The square of each error, and its absolute value times the share of the range."""
-        assert self.range is not None
-        return np.square(errors) + self.share * self.range * np.abs(errors)
 
 
 STEPS = 101
