@@ -30,6 +30,8 @@ PROTOCOL = "nextday"
 MEAN, MEDIAN, AVERAGE = "logcde, mean", "logcde, median", "logcde, between mean and median"
 BETWEEN = "logcde, between"
 """The forecaster of one loss between mean and median; `AVERAGE` is the mean of the forecasts for both."""
+NETWORK = "logcde with a network, between"
+"""The same loss, with a network for all variables."""
 RIVALS, BASE = ("boosting", "boosting with windows"), "shrunk last value"
 INSIDE = (0.88, 0.92)
 
@@ -95,7 +97,7 @@ def judge(rows: Sequence[Row], split: int, covered: Mapping[str, float], variabl
     on_it = {row.model: row for row in rows if row.split == split}
     found = {(row.model, row.split): row for row in rows}
     claims = []
-    for model in (BETWEEN, MEAN, AVERAGE):
+    for model in (NETWORK, BETWEEN, MEAN, AVERAGE):
         ours = on_it.get(model)
         if ours is None:
             continue

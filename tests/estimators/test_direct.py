@@ -6,6 +6,7 @@ import pytest
 import logcde as lc
 from logcde.errors import LogcdeError, OutOfRangeWarning, TrainingError
 from logcde.estimators import BetweenLoss, Cuts, DirectForecast, LogCDEForecaster, MeanLoss, MedianLoss, load
+from logcde.estimators.learners import direct
 from logcde.estimators.learners.direct import _Boosting, _Ridge, fit_shrunk
 from logcde.estimators.learners.questions import Questions
 from logcde.models.forecast import ForecastModel
@@ -126,6 +127,23 @@ def test_nothing_is_added_to_noise():
     forecaster = LogCDEForecaster(learner=QUICK, random_state=0).fit(noise)
     found = forecaster.predict(np.random.default_rng(1).normal(size=(200, 10, 1)), at=[11.0])
     assert np.abs(found).max() < 0.5
+
+
+def test_gains_that_may_be_chance_get_little_weight(monkeypatch):
+    """Of 60 questions with a few large errors, a head without a signal seems to help; one with a signal does."""
+    learner, ahead = DirectForecast(), np.zeros(60, np.float32)
+    weights = []
+    for caution in (direct.CAUTION, 0.0):
+        monkeypatch.setattr(direct, "CAUTION", caution)
+        found = []
+        for seed in range(30):
+            rng = np.random.default_rng(seed)
+            left, noise = rng.standard_t(2, 60), rng.normal(size=60)
+            found.append([learner._weights(MeanLoss(), y, ahead, [noise])[1].mean() for y in (left, left + 4 * noise)])
+        weights.append(np.mean(found, axis=0))
+    careful, careless = weights
+    assert careful[0] < 0.5 * careless[0]
+    assert careful[1] > 0.95
 
 
 def test_median_ignores_outliers():

@@ -143,6 +143,13 @@ def test_few_questions_train_no_network():
     assert "network" not in forecaster.choices_["x1"].value
 
 
+def test_a_network_that_helps_nowhere_is_not_kept():
+    noise = np.random.default_rng(0).normal(size=(100, 6, 1))
+    forecaster = LogCDEForecaster(learner=QUICK, random_state=0).fit(noise, np.zeros(100))
+    assert model_of(forecaster).networks == ()
+    assert forecaster.choices_["y1"].value["network"] == 0.0
+
+
 @pytest.mark.parametrize("wrong", [{"width": 1}, {"passes": 0}, {"rate": 0.0}, {"fewest": 0}, {"dropout": 1.0}])
 def test_impossible_options_are_refused(wrong):
     with pytest.raises(ModelError, match=rf"Perceptron\({next(iter(wrong))}="):

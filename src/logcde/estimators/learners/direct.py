@@ -27,6 +27,8 @@ SHARES = np.linspace(0.0, 1.0, 21)
 """Candidates of the share of a difference that is left, and of the weights of heads."""
 AGES, FEWEST, PRIOR = 8, 50, 20.0
 """Most ages with a share of their own, fewest questions for each, and how many questions all ages count for in each."""
+CAUTION = 1.0
+"""Standard errors by which the gain of heads on series left out is taken to be less than it seems."""
 MANY = 10_000
 """Questions about a target from which on one part of the series is left out, not each part by turns."""
 SMALL = 6000
@@ -103,7 +105,8 @@ class DirectForecast:
             own.append(features.rows(grouped, distinct[used], of, asked.time[part], channel, nothing[used]))
         values = asked.value - np.array([features.level(channel) for channel in channels])[asked.target]
         suited = [self.loss.suited(values[part]) for part in parts]
-        networks, unseen = (), None
+        networks: tuple[ForecastNetwork, ...] = ()
+        unseen = None
         if self.network is not None and len(asked) >= self.network.fewest:
             rows = np.concatenate([with_all(one, features.most - brief.shape[1]) for one in own])
             known = Known(brief, place, rows, asked.target, values, channels)
@@ -121,7 +124,8 @@ class DirectForecast:
             targets.append(target)
             text = f"{self.loss.name} {losses[1]:.4g} left out, {losses[0]:.4g} of the shrunk last value"
             choices[name] = Choice(name, shares, f"weights; {text}, {time.monotonic() - began:.1f} s")
-        return ForecastModel(features, tuple(targets), networks), choices
+        helps = any(target.network is not None for target in targets)
+        return ForecastModel(features, tuple(targets), networks if helps else ()), choices
 
     def _drawn(self, mine: Int64[np.ndarray, "_"], seed: Sequence[int]) -> Int64[np.ndarray, "_"]:
         """As many questions as are wanted."""
@@ -218,19 +222,24 @@ class DirectForecast:
         ahead: Float32[np.ndarray, "question"],
         unseen: Sequence[Float64[np.ndarray, "question"]],
     ) -> tuple[Float64[np.ndarray, "knot"], Float64[np.ndarray, "head knot"], tuple[float, float]]:
-        """Times ahead, the weights there with the least loss of the heads, and the mean loss without and with them."""
+        """Times ahead, weights of the heads there with little loss, and the mean loss without and with them.
+
+        Where the gain may be chance, as with few questions, weights are small.
+        """
         order, parts = groups_of(ahead, HORIZONS)
-        weights = mixtures(len(unseen))
-        sums = np.empty((len(weights), len(parts)))
+        weights, without = mixtures(len(unseen)), loss(left)[order]
+        sums, squares = np.empty((2, len(weights), len(parts)))
         for number, each in enumerate(weights):
             errors = left
             for weight, one in zip(each, unseen, strict=True):
                 errors = errors - weight * one
-            sums[number] = np.add.reduceat(loss(errors)[order], parts)
-        best = np.argmin(sums + PRIOR * sums.sum(axis=1, keepdims=True) / len(left), axis=0)
-        least = np.take_along_axis(sums, best[None], axis=0).sum() / len(left)
+            more = loss(errors)[order] - without
+            sums[number], squares[number] = np.add.reduceat(more, parts), np.add.reduceat(np.square(more), parts)
+        expected = sums + PRIOR * sums.sum(axis=1, keepdims=True) / len(left)
+        best = np.argmin(expected + CAUTION * np.sqrt(squares), axis=0)
+        least = without.mean() + np.take_along_axis(sums, best[None], axis=0).sum() / len(left)
         knots = np.array([np.median(part) for part in np.split(ahead[order], parts[1:])], np.float64)
-        return knots, weights[best].T, (float(sums[0].sum() / len(left)), float(least))
+        return knots, weights[best].T, (float(without.mean()), float(least))
 
 
 def mixtures(heads: int) -> Float64[np.ndarray, "mixture head"]:
