@@ -7,8 +7,9 @@ import logcde as lc
 from logcde.errors import LogcdeError, OutOfRangeWarning, TrainingError
 from logcde.estimators import BetweenLoss, Cuts, DirectForecast, LogCDEForecaster, MeanLoss, MedianLoss, load
 from logcde.estimators.learners import direct
-from logcde.estimators.learners.direct import _Boosting, _Ridge, fit_shrunk
+from logcde.estimators.learners.direct import _Boosting, _Ridge
 from logcde.estimators.learners.questions import Questions
+from logcde.estimators.learners.shrinking import fit_shrunk
 from logcde.models.forecast import ForecastModel
 from tests.estimators.series import COUNT, streams, values
 

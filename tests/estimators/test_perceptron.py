@@ -10,7 +10,6 @@ import pytest
 from logcde.errors import ModelError
 from logcde.estimators import BetweenLoss, DirectForecast, LogCDEForecaster, MeanLoss, Perceptron, Questions, load
 from logcde.estimators.learners import direct, perceptron
-from logcde.estimators.learners.direct import fit_shrunk
 from logcde.estimators.learners.perceptron import Known
 from logcde.models.forecast import ForecastModel
 from logcde.models.last_value import last_and_age
@@ -114,7 +113,7 @@ def test_the_network_that_is_served_is_the_one_that_was_trained(loss, monkeypatc
 
     original = perceptron._run
     monkeypatch.setattr(perceptron, "_run", run)
-    served = perceptron.trained(SMALL, known, [loss] * 3, fit_shrunk, 0)
+    served = perceptron.trained(SMALL, known, [loss] * 3, 0)
     brief, read = kept["brief"][known.place], kept["read"]
     arrays = map(jnp.asarray, (brief, read, known.target, np.float32(0.0)))
     change = kept["network"](*arrays, jax.random.key(0))

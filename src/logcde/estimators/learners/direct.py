@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64, Int64
+from jaxtyping import Float32, Float64, Int64
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
@@ -16,6 +16,7 @@ from logcde.estimators.choosing import Choice
 from logcde.estimators.learners.boosting import boosted, varied
 from logcde.estimators.learners.perceptron import Known, Perceptron, trained
 from logcde.estimators.learners.questions import AbstractForecastLoss, Cuts, MeanLoss, Questions
+from logcde.estimators.learners.shrinking import PRIOR, SHARES, fit_shrunk, groups_of
 from logcde.features.recent import AHEAD, Grouped, RecentFeatures
 from logcde.models.forecast import ErrorQuantiles, ForecastModel, HorizonHead, TargetForecast
 from logcde.models.forecast_network import ForecastNetwork, with_all
@@ -23,10 +24,6 @@ from logcde.models.heads import AbstractHead, TreesHead
 from logcde.models.last_value import ShrunkLast, last_and_age
 from logcde.streams import Streams
 
-SHARES = np.linspace(0.0, 1.0, 21)
-"""Candidates of the share of a difference that is left, and of the weights of heads."""
-AGES, FEWEST, PRIOR = 8, 50, 20.0
-"""Most ages with a share of their own, fewest questions for each, and how many questions all ages count for in each."""
 CAUTION = 1.0
 """Standard errors by which the gain of heads on series left out is taken to be less than it seems."""
 MANY = 10_000
@@ -189,10 +186,10 @@ class DirectForecast:
         """
         unseen, networks = np.full(len(known), np.nan), []
         for training, rest in self._folds(asked, seed, few=True):
-            networks.append(trained(options, known[training], losses, fit_shrunk, seed + len(networks)))
+            networks.append(trained(options, known[training], losses, seed + len(networks)))
             unseen[rest] = known[rest].answered(networks[-1])
         if len(np.unique(asked.series)) < 2:
-            networks = [trained(options, known, losses, fit_shrunk, seed)]
+            networks = [trained(options, known, losses, seed)]
         return tuple(networks), unseen
 
     def _folds(self, asked: "_Table | Questions", seed: int, *, few: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -253,18 +250,6 @@ def mixtures(heads: int) -> Float64[np.ndarray, "mixture head"]:
     return every[every.sum(axis=1) <= 1.0 + 1e-9]
 
 
-def groups_of(numbers: Float[np.ndarray, "_"], most: int) -> tuple[Int64[np.ndarray, "_"], Int64[np.ndarray, "_"]]:
-    """The order of numbers, and where groups of similar ones begin in it; equal numbers are in one group.
-
-    >>> groups_of(np.repeat([3.0, 1.0], FEWEST), most=4)[1].tolist()
-    [0, 50]
-    """
-    order = np.argsort(numbers, kind="stable")
-    count = int(np.clip(len(order) // FEWEST, 1, most))
-    edges = numbers[order][np.arange(count) * len(order) // count]
-    return order, np.unique(np.searchsorted(numbers[order], edges))
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Table:
     """Questions about one target, and what networks that did not see their series answered.
@@ -293,30 +278,6 @@ class _Table:
     def shrunk(self, loss: AbstractForecastLoss) -> ShrunkLast:
         """Choose what is left of the last value by its age."""
         return fit_shrunk(*last_and_age(self.rows, self.channel), self.values, loss)
-
-
-def fit_shrunk(
-    last: Float64[np.ndarray, "question"],
-    age: Float64[np.ndarray, "question"],
-    values: Float64[np.ndarray, "question"],
-    loss: AbstractForecastLoss,
-) -> ShrunkLast:
-    """The shares of the last value with the least loss, each for questions with a similar age.
-
-    >>> values = np.random.default_rng(0).normal(size=400)
-    >>> fit_shrunk(values, np.ones(400), values, MeanLoss()).share
-    array([1.])
-    """
-    centre = loss.centre(values)
-    known = np.isfinite(last)
-    if not known.any():
-        return ShrunkLast(centre, np.zeros(1), np.zeros(1))
-    off, wanted, age = last[known] - centre, values[known] - centre, age[known]
-    losses = np.stack([loss(wanted - share * off) for share in SHARES], axis=1)
-    order, parts = groups_of(age, AGES)
-    sums = np.add.reduceat(losses[order], parts, axis=0) + PRIOR * losses.mean(axis=0)
-    knots = np.array([np.median(part) for part in np.split(age[order], parts[1:])])
-    return ShrunkLast(centre, knots, SHARES[np.argmin(sums, axis=1)])
 
 
 class _AbstractPath(abc.ABC):

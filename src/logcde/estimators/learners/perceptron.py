@@ -1,7 +1,7 @@
 """`Perceptron`: trains one network on the questions about all targets."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import equinox as eqx
 import jax
@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Float32, Float64, Int, Int64, PRNGKeyArray
 
 from logcde.errors import ModelError, check_positive, check_whole
 from logcde.estimators.learners.questions import AbstractForecastLoss
+from logcde.estimators.learners.shrinking import fit_shrunk
 from logcde.models.forecast_network import ForecastNetwork, Standardised
 from logcde.models.last_value import ShrunkLast, last_and_age
 
@@ -101,7 +102,6 @@ def trained(
     options: Perceptron,
     known: Known,
     losses: Sequence[AbstractForecastLoss],
-    shrunk: Callable[[np.ndarray, np.ndarray, np.ndarray, AbstractForecastLoss], ShrunkLast],
     seed: int,
 ) -> ForecastNetwork:
     """Train a network on questions.
@@ -110,7 +110,6 @@ def trained(
         options: Its size and how it is trained.
         known: The questions.
         losses: How a miss of each target counts.
-        shrunk: Chooses what is left of a last value by its age.
         seed: Seed of weights, order and dropout.
     """
     present = np.isfinite(known.brief)
@@ -130,7 +129,7 @@ def trained(
         if not len(mine):
             continue
         last, age = last_and_age(rows, channel)
-        base[-1] = shrunk(last, age, known.values[mine], loss)
+        base[-1] = fit_shrunk(last, age, known.values[mine], loss)
         missed = known.values[mine] - base[-1](last, age)
         read[mine] = own[-1](rows)
         if (size := missed.std()) <= TINY * np.abs(known.values[mine]).max():
