@@ -63,6 +63,7 @@ NEXTDAY = {
     "LogCDEForecaster, MedianLoss()": "logcde, median",
     "the mean of these two": "logcde, between mean and median",
     "LogCDEForecaster, BetweenLoss(0.1)": "logcde, between",
+    "LogCDEForecaster, BetweenLoss(0.1), with a network": "logcde with a network, between",
 }
 
 
