@@ -28,7 +28,7 @@ class Reproduce:
     config: Path | None = None
     """TOML file to use instead of a preset."""
     preset: str = "full"
-    """Configuration: full or quick; uea has paper (all of it) and published, nextday and sepsis validation, nextday fewer."""
+    """Configuration: full or quick; uea has paper (all of it) and published, nextday and sepsis validation."""
     quick: bool = False
     """The same as --preset quick: one seed, few epochs, few variants; minutes."""
     seeds: tuple[int, ...] = ()
