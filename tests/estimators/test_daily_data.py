@@ -127,9 +127,9 @@ def test_parts_of_one_series_are_forecast_from_what_was_before():
     seen = []
 
     class Watched(DirectForecast):
-        def _later(self, table):
-            for training, rest in super()._later(table):
-                seen.append((table.time[training].max(), table.until[rest].min(), len(rest)))
+        def _later(self, asked, *, few):
+            for training, rest in super()._later(asked, few=few):
+                seen.append((asked.time[training].max(), asked.until[rest].min(), len(rest)))
                 yield training, rest
 
     LogCDEForecaster(learner=Watched(rounds=5), random_state=0).fit(long_series(100))

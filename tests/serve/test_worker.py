@@ -126,7 +126,7 @@ def test_what_could_not_be_kept_is_delivered_again(tmp_path, monkeypatch):
         errors = [position for position, outcome in feed.settled if isinstance(outcome, StoreError)]
         assert errors
         assert {position for position, outcome in feed.settled if isinstance(outcome, list)} == set(range(1, 10))
-        assert feed.ended == [(0, 1)]
+        assert feed.ended == [(0, 1)], (feed.begun, feed.ended)
 
 
 def test_an_observation_at_which_the_engine_fails_for_ever_is_kept_and_passed_over(tmp_path, monkeypatch):
@@ -180,7 +180,7 @@ def test_a_partition_that_another_process_takes_is_left(tmp_path):
                 feed.texts += [json.dumps(line).encode() for line in LINES[4:]]
                 # It takes the partition back, as an owner of its own.
                 await until(lambda: taken(service) == len(LINES))
-                assert feed.ended == [(0, 1)]
+                assert feed.ended == [(0, 1)], (feed.begun, feed.ended)
                 assert feed.begun == [(0, 1, 0), (0, 3, 4)]
                 assert worker.failure is None
 

@@ -164,8 +164,9 @@ class Worker:
             held.group = asyncio.ensure_future(self._apply(lease, deliveries, held))
             taken = await asyncio.shield(held.group)
             if held.fenced:
-                await self._end(lease)
+                # Given up first, so that a claim meanwhile cannot begin what has just ended.
                 await self.call(self.service.store.release, lease)
+                await self._end(lease)
                 return
             if not taken and self.feed.replays:
                 await self._rewind(lease)
