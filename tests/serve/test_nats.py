@@ -105,13 +105,21 @@ def test_many_requests_deliver_each_message_once(nats, monkeypatch, caplog):
     assert not caplog.messages  # nothing had to be asked for again
 
 
+@contextlib.asynccontextmanager
+async def a_reader(url, first):
+    """A feed that has taken the first message of a stream, and what writes to the stream."""
+    async with a_stream(url, "vitals") as (address, context):
+        feed = await NatsFeed.open(address, (0,))
+        await feed.begin(LEASE, 0)
+        await sent(context, "vitals.0", [first])
+        assert texts_of(await taken(feed, LEASE, 1)) == [first]
+        yield feed, context
+        await feed.close()
+
+
 def test_a_message_that_is_lost_on_the_way_is_asked_for_again(nats, monkeypatch):
     async def run():
-        async with a_stream(nats.url, "vitals") as (address, context):
-            feed = await NatsFeed.open(address, (0,))
-            await feed.begin(LEASE, 0)
-            await sent(context, "vitals.0", [b"a"])
-            assert texts_of(await taken(feed, LEASE, 1)) == [b"a"]
+        async with a_reader(nats.url, b"a") as (feed, context):
             for lost in range(3):
                 await sent(context, "vitals.0", [b"b", b"c", b"d"])
                 await asyncio.sleep(0.2)  # they are here
@@ -124,7 +132,6 @@ def test_a_message_that_is_lost_on_the_way_is_asked_for_again(nats, monkeypatch)
             await context.delete_consumer("vitals", "logcde-0-1")
             await sent(context, "vitals.0", [b"e"])
             assert texts_of(await taken(feed, LEASE, 1)) == [b"e"]
-            await feed.close()
 
     monkeypatch.setattr("logcde.serve.nats_feed.WAIT", 0.05)
     monkeypatch.setattr("logcde.serve.nats_feed.REDELIVERY", 1.0)  # by which the last of all is found
@@ -136,11 +143,7 @@ def test_messages_that_came_before_a_fault_are_delivered(nats, monkeypatch, faul
     """All of them are there when they are looked at, and one in the middle is lost, or the broker refuses more."""
 
     async def run():
-        async with a_stream(nats.url, "vitals") as (address, context):
-            feed = await NatsFeed.open(address, (0,))
-            await feed.begin(LEASE, 0)
-            await sent(context, "vitals.0", [b"0"])
-            assert texts_of(await taken(feed, LEASE, 1)) == [b"0"]
+        async with a_reader(nats.url, b"0") as (feed, context):
             await sent(context, "vitals.0", [b"%d" % number for number in range(1, 9)])
             await asyncio.sleep(0.2)  # they are here
             subscription = feed._readers[LEASE]._subscription
@@ -158,7 +161,6 @@ def test_messages_that_came_before_a_fault_are_delivered(nats, monkeypatch, faul
 
             monkeypatch.setattr(subscription, "next_msg", faulty)
             assert texts_of(await taken(feed, LEASE, 8)) == [b"%d" % number for number in range(1, 9)]
-            await feed.close()
 
     monkeypatch.setattr("logcde.serve.nats_feed.WAIT", 0.05)
     asyncio.run(run())

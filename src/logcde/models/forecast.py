@@ -61,7 +61,7 @@ class HorizonHead(AbstractHead):
 
     @property
     def size(self) -> int:
-        """Weights and biases."""
+        """Weights of features and biases, for each time ahead."""
         return self.weight.size + self.bias.size
 
 

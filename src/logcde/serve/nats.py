@@ -49,7 +49,7 @@ class NatsAddress:
 
     @staticmethod
     def parse(text: str) -> "NatsAddress":
-        """Read an address."""
+        """Take server and stream apart; the name has no user and no password."""
         try:
             url = urlsplit(text)
             host = f"{url.hostname}:{url.port}" if url.port else url.hostname

@@ -231,7 +231,7 @@ class AbstractSqlStore(AbstractStore):
         return [(key, parsed(name)) for key, name in rows]
 
     def archive(self, lease: Lease, before: float) -> list[Id]:
-        """Archive silent series."""
+        """Mark series without an observation since `before`, and return their names."""
         with self._transaction() as run:
             self._hold(run, lease, None)
             rows = run(
@@ -256,7 +256,7 @@ class AbstractSqlStore(AbstractStore):
             )
 
     def counts(self) -> dict[str, int]:
-        """Numbers of series."""
+        """How many series there are in each list of the page."""
         return {name: self._one(f"SELECT count(*) FROM series WHERE {where}") for name, where in SHOWN.items()}
 
     def find(self, name: Id) -> SeriesRecord | None:
@@ -297,7 +297,7 @@ class AbstractSqlStore(AbstractStore):
         return self._one("SELECT coalesce(min(number), ?) FROM outgoing", newest + 1), newest
 
     def dead_letters(self, limit: int) -> list[DeadLetter]:
-        """Refused observations."""
+        """The latest observations that were refused, with the reason of each."""
         query = "SELECT received, reason, error, content, times FROM dead ORDER BY received DESC, number DESC LIMIT ?"
         rows = self._read(query, (limit,))
         return [DeadLetter(received, why, error, bytes(text), times) for received, why, error, text, times in rows]

@@ -117,7 +117,7 @@ class Worker:
             self._engine.shutdown()
 
     def stop(self) -> None:
-        """Let subscribers end."""
+        """Wake what waits for news, so that it ends."""
         self.stopping.set()
         self._tell()
 

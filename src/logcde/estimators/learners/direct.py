@@ -164,8 +164,8 @@ class DirectForecast:
         unseen = [np.concatenate(each, axis=1) for each in zip(*paths, strict=True)]
         best = [int(np.argmin([loss(left - one).mean() for one in path])) for path in unseen]
         chosen = [path[one] for path, one in zip(unseen, best, strict=True)]
-        knots, weight, losses = self._weights(loss, left, np.concatenate(ahead), chosen)
         after = np.concatenate(ahead)
+        knots, weight, losses = self._weights(loss, left, after, chosen)
         mixed = sum(np.interp(after, knots, share) * one for share, one in zip(weight, chosen, strict=True))
         order, parts = groups_of(after, HORIZONS)
         errors = ErrorQuantiles.of(knots.tolist(), np.split((left - mixed)[order], parts[1:]))

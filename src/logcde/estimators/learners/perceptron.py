@@ -153,7 +153,7 @@ def _run(
     weight: Float32[np.ndarray, "question 2"],
     seed: int,
 ) -> "_Network":
-    """The training steps."""
+    """Show every question `passes` times, in batches that grow with their number up to a limit."""
     key = jax.random.key(seed)
     network = _Network(brief.shape[1], read.shape[1], len(known.channels), options.width, key)
     shown = options.passes * len(known)
