@@ -247,14 +247,8 @@ class ForecastModel(AbstractSeriesModel):
                 mine, known = chosen[wanted], of[wanted]
                 rows = self.features.rows(grouped, part, known, time[mine], one.channel, brief)
                 own = rows[:, : rows.shape[1] - brief.shape[1]]
-                networks = (
-                    []
-                    if one.network is None
-                    else [
-                        network.values(units, known, own, number, one.channel)
-                        for network, units in zip(self.networks, encoded, strict=True)
-                    ]
-                )
+                used = [] if one.network is None else zip(self.networks, encoded, strict=True)
+                networks = [network.values(units, known, own, number, one.channel) for network, units in used]
                 yield mine, rows[:, AHEAD], one(rows, networks) + self.features.level(one.channel), one
 
     @property
